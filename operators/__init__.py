@@ -1,0 +1,1 @@
+"""Airflow operators, sensors, triggers, hooks and notifiers: a few lines each around one function of the library."""

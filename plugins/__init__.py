@@ -1,0 +1,1 @@
+"""The Airflow plugin: pages, JSON routes, links. It reads; it decides nothing."""

@@ -1,0 +1,1 @@
+"""The seawall command, one file a command group."""

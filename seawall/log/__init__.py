@@ -1,0 +1,1 @@
+"""The run's one ordered, signed history: entries, append, fold, mirrors, freshness."""

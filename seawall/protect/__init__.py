@@ -1,0 +1,1 @@
+"""Verbs that move copies: plan, seal, commit, restore."""

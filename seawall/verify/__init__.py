@@ -1,0 +1,1 @@
+"""Levels, proofs, recovery points: what is known about a copy, and how."""
