@@ -61,8 +61,12 @@ class Leftover:
 class Upload(Protocol):
     """A multipart upload. Parts may be sent from several threads; nothing is visible before ``finish``."""
 
-    def part(self, number: int, data: Buffer, crc64: int) -> None:
-        """Send part ``number`` (from 1). All but the last are ``part_bytes`` long. ``crc64`` is CRC-64/NVME of the part."""
+    def part(self, number: int, start: int, data: Buffer, crc64: int) -> None:
+        """Send part ``number`` (from 1), which begins at byte ``start`` of the object. ``crc64`` is CRC-64/NVME of the part.
+
+        Parts hold whole records, so their lengths differ; all but the last are at least 5 MiB (S3's smallest).
+        Parts may arrive in any order and a part may be sent again after a failure.
+        """
         ...
 
     def finish(self, crc64: int, size: int) -> Stored:
@@ -86,7 +90,7 @@ class Store(Protocol):
         """Create ``key`` from the buffers in order. ``crc64`` (of the whole) is verified by stores that can."""
         ...
 
-    def begin(self, key: str, part_bytes: int) -> Upload:
+    def begin(self, key: str) -> Upload:
         """Start a multipart upload for a new object."""
         ...
 
