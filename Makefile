@@ -1,0 +1,63 @@
+# The one door: `make quickstart`, `make test`, `make lint`. Nothing here but `make deps` needs root.
+#
+# The environment is .venv in this checkout. It is built once and reused until pyproject.toml or constraints.txt says
+# something else: the stamp's name holds a digest of both, so switching branches back and forth costs nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PY := .venv/bin/python
+KEY := $(shell cat pyproject.toml constraints.txt | cksum | tr -d ' ')
+STAMP := .venv/.installed-$(KEY)
+# How many processes the tests use.
+WORKERS ?= 2
+# System packages by apt. The core needs none; suites that do will add theirs here.
+SYSTEM_PACKAGES ?=
+
+.PHONY: help venv quickstart test test-all nightly lint format deps bench constraints clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
+
+venv: $(STAMP)  ## build or refresh .venv
+
+$(STAMP): tools/build_venv.sh
+	@bash tools/build_venv.sh "$(STAMP)"
+
+quickstart: $(STAMP)  ## a real checkpoint sealed, damaged, found out and restored, on this machine
+	$(PY) examples/quickstart.py
+
+test: $(STAMP)  ## all tests but the nightly ones
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile
+
+test-all: $(STAMP)  ## all tests
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m 'nightly or not nightly'
+
+nightly: $(STAMP)  ## only the long ones: fuzzing at length, differential oracles, large files, package installs
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile -m nightly
+
+lint: $(STAMP)  ## ruff, mypy --strict, import contracts, secrets
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy --strict -p seawall
+	.venv/bin/lint-imports --no-cache
+	$(PY) tools/scan_secrets.py
+
+format: $(STAMP)  ## let ruff fix what it can
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+deps:  ## system packages by apt (asks for root only if one is missing)
+	@bash tools/install_system_packages.sh $(SYSTEM_PACKAGES)
+
+bench: $(STAMP)  ## seawall beside rclone, restic and sha256sum; minutes
+	$(PY) -m uv pip install --python $(PY) --quiet --no-deps -r bench/requirements.txt
+	$(PY) bench/sync_vs_rclone.py
+
+constraints: $(STAMP)  ## resolve constraints.txt anew for core, airflow, training, gpu and dev together
+	bash tools/resolve_constraints.sh
+
+clean:  ## caches and build outputs; .venv stays (rm -r .venv to start over)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
