@@ -156,6 +156,10 @@ def checked_key(key: str) -> str:
     ``//`` is refused because SeaweedFS stores such a key and lists it under another name.
     """
     parts = key.split("/")
-    if not key or any(part in ("", ".", "..") for part in parts) or "\0" in key or len(key.encode()) > 1000:
+    try:
+        length = len(key.encode())
+    except UnicodeEncodeError:
+        raise UsageError("a store key must be valid Unicode", where=repr(key)) from None
+    if not key or any(part in ("", ".", "..") for part in parts) or "\0" in key or length > 1000:
         raise UsageError("a store key must be a relative path without empty, '.' or '..' parts", where=repr(key))
     return key
