@@ -120,6 +120,7 @@ class Inspection:
             "commit_mark": self.commit_mark,
             "deep": self.deep,
             "reasons": [
-                {"verdict": reason.verdict.word, "file": reason.file, "tensor": reason.tensor, "text": reason.text} for reason in self.reasons
+                {"verdict": reason.verdict.word, "file": reason.file, "tensor": reason.tensor, "text": reason.text}
+                for reason in self.reasons
             ],
         }
