@@ -1,0 +1,93 @@
+"""``objects.json``: a public row for every sealed object of a sealing, and the Merkle tree over the rows.
+
+The manifest signs the table's digest and the tree's root, so one row can be proved without the table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seawall.errors import CorruptError
+from seawall.vault import canonical, merkle
+from seawall.vault.canonical import Document
+from seawall.vault.seal import SealedObject
+
+NAME = "objects.json"
+MAX_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What everybody may know of one object; lengths in bytes."""
+
+    name: str
+    length: int
+    trailer_digest: bytes
+    crc64: int
+    """CRC-64/NVME of the whole object, as a store that computes it reports."""
+    root: bytes
+
+    def document(self) -> Document:
+        return {
+            "name": self.name,
+            "length": canonical.number(self.length),
+            "trailer": self.trailer_digest.hex(),
+            "crc64": f"{self.crc64:016x}",
+            "root": self.root.hex(),
+        }
+
+
+def row_of(sealed: SealedObject) -> Row:
+    """The public part of what sealing gave."""
+    return Row(sealed.name, sealed.length, sealed.trailer_digest, sealed.crc64, sealed.root)
+
+
+def parse_row(item: object, where: str) -> Row:
+    """Read one row."""
+    if not isinstance(item, dict):
+        raise CorruptError("a row is not an object", where=where)
+    canonical.only_fields(item, {"name", "length", "trailer", "crc64", "root"}, where=where)
+    return Row(
+        canonical.text_field(item, "name", where=where, most=64),
+        canonical.number_field(item, "length", where=where),
+        bytes.fromhex(canonical.hex_field(item, "trailer", 32, where=where)),
+        int(canonical.hex_field(item, "crc64", 8, where=where), 16),
+        bytes.fromhex(canonical.hex_field(item, "root", 32, where=where)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsTable:
+    """All rows of a sealing: files by number, then batches by number, then inventory and plan."""
+
+    sealing: bytes
+    rows: tuple[Row, ...]
+
+    def encode(self) -> bytes:
+        return canonical.encode(
+            {"format": canonical.FORMAT, "sealing": self.sealing.hex(), "objects": [row.document() for row in self.rows]}
+        )
+
+    @property
+    def root(self) -> bytes:
+        return rows_root(self.rows)
+
+    def row(self, name: str) -> Row | None:
+        return next((row for row in self.rows if row.name == name), None)
+
+
+def rows_root(rows: Sequence[Row]) -> bytes:
+    """Merkle root over the canonical bytes of the rows."""
+    return merkle.root([canonical.encode(row.document()) for row in rows])
+
+
+def decode_objects(raw: bytes, sealing: bytes, where: str) -> ObjectsTable:
+    """Read a table. Its digest is compared with the signed manifest by the caller."""
+    document = canonical.decode(raw, where=where, max_bytes=MAX_BYTES)
+    canonical.check_format(document, where=where)
+    canonical.only_fields(document, {"format", "sealing", "objects"}, where=where)
+    if canonical.hex_field(document, "sealing", 16, where=where) != sealing.hex():
+        raise CorruptError("the objects table belongs to another sealing", where=where)
+    rows = tuple(parse_row(item, where) for item in canonical.list_field(document, "objects", where=where, most=10_000_000))
+    if len({row.name for row in rows}) != len(rows):
+        raise CorruptError("the objects table names an object twice", where=where)
+    return ObjectsTable(sealing, rows)

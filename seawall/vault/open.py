@@ -1,0 +1,222 @@
+"""Opening: verify an object's frame with public keys, then read, scrub or decrypt any of its records.
+
+Three ranged reads (header, tail, trailer) give a :class:`Frame`, whose signature covers the digest of every record.
+With a frame any record is checked alone; with the data key it is opened alone.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+
+from seawall.errors import CorruptError, KeyMissingError, TrustError
+from seawall.vault import codecs
+from seawall.vault.header import HEADER_BYTES, Header, parse_header
+from seawall.vault.records import TAG_BYTES, RecordCipher, derive
+from seawall.vault.signing import PublicKey
+from seawall.vault.tail import (
+    TRAILER_BYTES,
+    Footer,
+    Leaf,
+    Trailer,
+    leaf_root,
+    parse_footer,
+    parse_tail,
+    parse_trailer,
+    signed_statement,
+)
+
+Resolve = Callable[[str], PublicKey | None]
+"""From a key id (hex) to the public key of a writer that counts here, or None."""
+
+TAIL_GUESS_BYTES = 64 << 10
+"""Read from the end at first: holds the tail of an object of up to 14 GiB, so that most frames cost two reads."""
+
+
+class DamagedRecordError(CorruptError):
+    """Records of an object are not the ones that were signed. ``records`` are their numbers, from 0."""
+
+    def __init__(self, where: str, records: tuple[int, ...], why: str) -> None:
+        numbers = ", ".join(str(record) for record in records[:8]) + (", …" if len(records) > 8 else "")
+        super().__init__(
+            f"{'records' if len(records) > 1 else 'record'} {numbers} of an object {'are' if len(records) > 1 else 'is'} damaged",
+            where=where,
+            why=why,
+            do="restore from another copy; the other records of this one can still be used",
+        )
+        self.records = records
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The verified outside of one object: everything but the bytes of its records."""
+
+    where: str
+    length: int
+    header: Header
+    leaves: tuple[Leaf, ...]
+    offsets: tuple[int, ...]
+    """Where each record begins."""
+    root: bytes
+    crc64: int
+    """CRC-64/NVME of all before the trailer."""
+    trailer: bytes
+    sealed_footer: bytes
+
+    @property
+    def trailer_digest(self) -> bytes:
+        return sha256(self.trailer).digest()
+
+    def check_record(self, number: int, record: bytes | memoryview) -> bool:
+        """Whether these are the bytes of record ``number`` that were signed."""
+        leaf = self.leaves[number]
+        return len(record) == leaf.length and sha256(record).digest() == leaf.digest
+
+
+def read_frame(read: Callable[[int, int], bytes], length: int, resolve: Resolve, where: str) -> Frame:
+    """Read and verify the frame of an object of ``length`` bytes; ``read(start, length)`` gives its bytes.
+
+    Raises :class:`CorruptError` (cut or damaged), :class:`UnsupportedFormatError`, or :class:`TrustError` (the key
+    that signed it is none that counts here).
+    """
+    guess_start = max(0, length - TAIL_GUESS_BYTES)
+    end = read(guess_start, length - guess_start)
+    if len(end) != length - guess_start:
+        raise CorruptError("the object is shorter than it should be", where=where, why=f"it ends before byte {length}")
+    raw_header = end[:HEADER_BYTES] if guess_start == 0 else read(0, HEADER_BYTES)
+    header = parse_header(raw_header, where)
+    trailer = parse_trailer(end[-TRAILER_BYTES:], length, where)
+    if trailer.tail_offset >= guess_start:
+        tail = end[trailer.tail_offset - guess_start : -TRAILER_BYTES]
+    else:
+        tail = read(trailer.tail_offset, guess_start - trailer.tail_offset) + end[:-TRAILER_BYTES]
+    leaves, sealed_footer = parse_tail(tail, trailer.tail_offset, where)
+    root = leaf_root(leaves)
+    _check_signature(raw_header[:HEADER_BYTES], header, trailer, tail, root, length, resolve, where)
+    offsets, at = [], HEADER_BYTES
+    for leaf in leaves:
+        offsets.append(at)
+        at += leaf.length
+    return Frame(where, length, header, tuple(leaves), tuple(offsets), root, trailer.crc64, end[-TRAILER_BYTES:], sealed_footer)
+
+
+def _check_signature(
+    raw_header: bytes, header: Header, trailer: Trailer, tail: bytes, root: bytes, length: int, resolve: Resolve, where: str
+) -> None:
+    signer = header.signer.hex()
+    key = resolve(signer)
+    if key is None:
+        raise TrustError(
+            "the object is not signed by a writer that counts here",
+            where=where,
+            why=f"key {signer} is not a listed, unrevoked writer of this run's epoch",
+            do="compare the trust list; if the key never was one of yours, somebody else wrote this object",
+        )
+    statement = signed_statement(raw_header, root, tail, trailer.crc64, length, trailer.tail_offset)
+    if not key.verify(trailer.signature, statement):
+        raise CorruptError(
+            "the object's header, tail or trailer is damaged or forged",
+            where=where,
+            why=f"the signature of key {signer} does not cover what is there",
+            do="use another copy",
+        )
+
+
+def scrub(frame: Frame, read_into: Callable[[int, memoryview], int]) -> list[int]:
+    """Read every stored byte of the records back and return the numbers of those that are damaged. Needs no secret key.
+
+    The frame itself was read and verified; the CRC over the whole is checked too, so that header and tail are what they were.
+    """
+    from seawall.kernels.crc64 import crc64
+
+    damaged = []
+    crc = 0
+    buffer = memoryview(bytearray(max(leaf.length for leaf in frame.leaves)))
+    crc = crc64(frame.header.pack())
+    for number, leaf in enumerate(frame.leaves):
+        record = buffer[: leaf.length]
+        count = read_into(frame.offsets[number], record)
+        crc = crc64(record[:count], crc)
+        if count != leaf.length or not frame.check_record(number, record):
+            damaged.append(number)
+    if damaged:
+        return damaged
+    tail_offset = frame.offsets[-1] + frame.leaves[-1].length
+    tail = memoryview(bytearray(frame.length - TRAILER_BYTES - tail_offset))
+    count = read_into(tail_offset, tail)
+    if crc64(tail[:count], crc) != frame.crc64:
+        raise CorruptError("the CRC over the whole object disagrees", where=frame.where, why="header or tail changed between two reads")
+    return damaged
+
+
+class Opener:
+    """A frame and its data key: opens records."""
+
+    def __init__(self, frame: Frame, data_key: bytes) -> None:
+        """Raises :class:`KeyMissingError` when the key is not this object's, which is told apart from damage by the commitment."""
+        keys = derive(data_key, frame.header)
+        if keys.commitment != frame.header.commitment:
+            raise KeyMissingError("the data key does not open this object", where=frame.where, why="its commitment is another key's")
+        self.frame = frame
+        self._cipher = RecordCipher(keys)
+        raw = self._cipher.open_footer(frame.sealed_footer)
+        if raw is None:
+            raise CorruptError("the footer does not decrypt", where=frame.where)
+        self.footer: Footer = parse_footer(raw, frame.where)
+        chunk = frame.header.chunk_bytes
+        if len(frame.leaves) != max(1, -(-self.footer.length // chunk)):
+            raise CorruptError("the number of records does not fit the length", where=frame.where)
+
+    def open_record(self, number: int, record: memoryview, out: memoryview) -> memoryview | bytes:
+        """The plaintext of record ``number``; ``out`` is scratch of at least the record's length.
+
+        Authenticity within the object is AES-GCM's. Whoever holds the data key could still forge a record, so a
+        reader of one range also calls :meth:`Frame.check_record`, and a reader of the whole compares the footer's digest, which is signed.
+        """
+        last = number == len(self.frame.leaves) - 1
+        packed = self._cipher.open_into(number, last, record, out) if len(record) == self.frame.leaves[number].length else None
+        if packed is None:
+            raise DamagedRecordError(self.frame.where, (number,), "its authentication tag disagrees")
+        expected = self.plaintext_bytes(number)
+        chunk = codecs.unpack(packed[0], packed[1:], expected)
+        if len(chunk) != expected:
+            raise CorruptError("a record holds another length than its place asks for", where=f"{self.frame.where} record {number}")
+        return chunk
+
+    def plaintext_bytes(self, number: int) -> int:
+        """How many bytes of plaintext record ``number`` holds: a whole chunk, except the last."""
+        chunk = self.frame.header.chunk_bytes
+        return min(chunk, self.footer.length - number * chunk)
+
+    def records_of(self, start: int, length: int) -> range:
+        """The records that hold bytes ``start`` to ``start + length`` of the plaintext."""
+        end = min(start + length, self.footer.length)
+        chunk = self.frame.header.chunk_bytes
+        return range(start // chunk, -(-end // chunk)) if start < end else range(0)
+
+    def read_range(self, start: int, length: int, read_into: Callable[[int, memoryview], int]) -> Iterator[bytes]:
+        """A range of the plaintext, record by record, each verified against the signed leaf before it is opened."""
+        for number in self.records_of(start, length):
+            leaf = self.frame.leaves[number]
+            record = memoryview(bytearray(leaf.length))
+            count = read_into(self.frame.offsets[number], record)
+            if count != leaf.length or not self.frame.check_record(number, record):
+                raise DamagedRecordError(self.frame.where, (number,), "its bytes are not those that were signed")
+            chunk = self.open_record(number, record, memoryview(bytearray(max(leaf.length - TAG_BYTES, 1))))
+            first = number * self.frame.header.chunk_bytes
+            yield bytes(chunk[max(0, start - first) : start + length - first])
+
+
+def open_bytes(raw: bytes, data_key: bytes, resolve: Resolve, where: str) -> tuple[bytes, Opener]:
+    """The plaintext of an object that is in memory, verified in full."""
+
+    def read_into(start: int, buffer: memoryview) -> int:
+        piece = raw[start : start + len(buffer)]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    frame = read_frame(lambda start, length: raw[start : start + length], len(raw), resolve, where)
+    opener = Opener(frame, data_key)
+    plaintext = b"".join(opener.read_range(0, opener.footer.length, read_into))
+    if sha256(plaintext).digest() != opener.footer.digest:
+        raise CorruptError("the plaintext is not the one that was sealed", where=where)
+    return plaintext, opener

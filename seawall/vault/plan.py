@@ -1,0 +1,165 @@
+"""``plan.sea``: which files a sealing consists of, their numbers, and which batch seals them. Fixed before the first byte is sealed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seawall.errors import CorruptError
+from seawall.vault import canonical
+from seawall.vault.canonical import Document
+from seawall.vault.tensors import TensorRecord, decode_tensors, encode_tensors
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """One file of the checkpoint. ``identity`` is what must not change while it is read: mtime_ns, inode and device, ``:`` between."""
+
+    name: str
+    size: int
+    mode: int
+    identity: str
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """An empty folder."""
+
+    name: str
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A symbolic link whose target lies inside the checkpoint."""
+
+    name: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The plan of one sealing. The number of a file is its index in ``files``."""
+
+    run: str
+    sealing: bytes
+    step: int
+    epoch: int
+    """Epoch that the checkpoint was written in."""
+    attempt: int
+    mark_digest: bytes
+    layout: str
+    world_size: int | None
+    commit_mark: str | None
+    codec: int
+    saved_at: str
+    """The commit mark's time by the writer's clock, for information."""
+    files: tuple[PlannedFile, ...]
+    folders: tuple[Folder, ...]
+    links: tuple[Link, ...]
+    tensors: tuple[TensorRecord, ...]
+    batches: int
+
+    def numbers_of(self, batch: int) -> list[int]:
+        """The files that batch seals."""
+        return [number for number, file in enumerate(self.files) if file.batch == batch]
+
+    def encode(self) -> bytes:
+        number = canonical.number
+        return canonical.encode(
+            {
+                "format": canonical.FORMAT,
+                "run": self.run,
+                "sealing": self.sealing.hex(),
+                "step": number(self.step),
+                "epoch": number(self.epoch),
+                "attempt": number(self.attempt),
+                "mark": self.mark_digest.hex(),
+                "layout": self.layout,
+                "world_size": None if self.world_size is None else number(self.world_size),
+                "commit_mark": self.commit_mark,
+                "codec": number(self.codec),
+                "saved_at": self.saved_at,
+                "batches": number(self.batches),
+                "files": [
+                    {"name": f.name, "size": number(f.size), "mode": number(f.mode), "identity": f.identity, "batch": number(f.batch)}
+                    for f in self.files
+                ],
+                "folders": encode_folders(self.folders),
+                "links": encode_links(self.links),
+                "tensors": encode_tensors(self.tensors),
+            }
+        )
+
+
+def encode_folders(folders: Sequence[Folder]) -> list[Document]:
+    return [{"name": folder.name, "mode": canonical.number(folder.mode)} for folder in folders]
+
+
+def encode_links(links: Sequence[Link]) -> list[Document]:
+    return [{"name": link.name, "target": link.target} for link in links]
+
+
+def checked_name(name: str, where: str) -> str:
+    """A file's name from a sealed document: relative and inside, because a restore writes there."""
+    parts = name.split("/")
+    if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
+        raise CorruptError("a file name would leave the checkpoint", where=where, why=repr(name)[:200])
+    return name
+
+
+def decode_folders(document: Document, where: str) -> tuple[Folder, ...]:
+    folders = canonical.list_field(document, "folders", where=where)
+    return tuple(
+        Folder(
+            checked_name(canonical.text_field(f, "name", where=where), where), canonical.number_field(f, "mode", where=where, most=0o7777)
+        )
+        for f in folders
+    )
+
+
+def decode_links(document: Document, where: str) -> tuple[Link, ...]:
+    links = canonical.list_field(document, "links", where=where)
+    return tuple(
+        Link(checked_name(canonical.text_field(k, "name", where=where), where), canonical.text_field(k, "target", where=where))
+        for k in links
+    )
+
+
+def decode_plan(raw: bytes, where: str) -> Plan:
+    """Read a plan's plaintext."""
+    document = canonical.decode(raw, where=where, max_bytes=1 << 30)
+    canonical.check_format(document, where=where)
+
+    def number(name: str, most: int = canonical.MAX_NUMBER) -> int:
+        return canonical.number_field(document, name, where=where, most=most)
+
+    batches = number("batches")
+    files = tuple(
+        PlannedFile(
+            checked_name(canonical.text_field(f, "name", where=where), where),
+            canonical.number_field(f, "size", where=where),
+            canonical.number_field(f, "mode", where=where, most=0o7777),
+            canonical.text_field(f, "identity", where=where),
+            canonical.number_field(f, "batch", where=where, most=max(batches - 1, 0)),
+        )
+        for f in canonical.list_field(document, "files", where=where)
+    )
+    world_size, commit_mark = document.get("world_size"), document.get("commit_mark")
+    return Plan(
+        canonical.text_field(document, "run", where=where),
+        bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
+        number("step"),
+        number("epoch"),
+        number("attempt", 2**32 - 1),
+        bytes.fromhex(canonical.hex_field(document, "mark", 32, where=where)),
+        canonical.text_field(document, "layout", where=where),
+        None if world_size is None else canonical.parse_number(world_size, where=where),
+        None if commit_mark is None else checked_name(canonical.text_field(document, "commit_mark", where=where), where),
+        number("codec", 255),
+        canonical.time_field(document, "saved_at", where=where),
+        files,
+        decode_folders(document, where),
+        decode_links(document, where),
+        decode_tensors(document, len(files), where),
+        batches,
+    )

@@ -1,0 +1,74 @@
+"""``receipt-<store>-<seq>.json``: what a store said about its copy of a sealing, signed by who asked. The highest number wins."""
+
+from dataclasses import dataclass, field
+
+from seawall.errors import CorruptError
+from seawall.vault import canonical, dsse
+from seawall.vault.batch import decode_versions
+from seawall.vault.open import Resolve
+from seawall.vault.signing import SigningKey
+
+PAYLOAD_TYPE = "application/vnd.seawall.receipt.v1+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One store's copy of one sealing."""
+
+    run: str
+    sealing: bytes
+    manifest_digest: str
+    store: str
+    sequence: int
+    server_time: str | None
+    """The store's own time when the copy was whole; None where the store has no clock."""
+    locked_until: str | None
+    versions: dict[str, str] = field(default_factory=dict)
+    """Object name → version id, on stores that have versions."""
+
+    def payload(self) -> bytes:
+        return canonical.encode(
+            {
+                "format": canonical.FORMAT,
+                "run": self.run,
+                "sealing": self.sealing.hex(),
+                "manifest": self.manifest_digest,
+                "store": self.store,
+                "sequence": canonical.number(self.sequence),
+                "server_time": self.server_time,
+                "locked_until": self.locked_until,
+                "versions": {self.store: dict(self.versions)},
+            }
+        )
+
+    def sign(self, key: SigningKey) -> bytes:
+        """The stored bytes."""
+        return dsse.sign(PAYLOAD_TYPE, self.payload(), [key]).encode()
+
+
+def receipt_name(store: str, sequence: int) -> str:
+    """The receipt's name below its sealing's folder."""
+    return f"receipt-{store}-{sequence}.json"
+
+
+def parse_receipt(raw: bytes, resolve: Resolve, where: str) -> Receipt:
+    """Verify and read a receipt. ``resolve`` admits writers, verifiers and operators."""
+    envelope = dsse.Envelope.decode(raw, where=where)
+    dsse.verify(envelope, PAYLOAD_TYPE, resolve, where=where)
+    document = canonical.decode(envelope.payload, where=where, max_bytes=1 << 30)
+    canonical.check_format(document, where=where)
+    store = canonical.text_field(document, "store", where=where, most=64)
+    server_time, locked_until = document.get("server_time"), document.get("locked_until")
+    receipt = Receipt(
+        canonical.text_field(document, "run", where=where),
+        bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
+        canonical.hex_field(document, "manifest", 32, where=where),
+        store,
+        canonical.number_field(document, "sequence", where=where),
+        None if server_time is None else canonical.time_field(document, "server_time", where=where),
+        None if locked_until is None else canonical.time_field(document, "locked_until", where=where),
+        decode_versions(document, where).get(store, {}),
+    )
+    if receipt.payload() != envelope.payload:
+        raise CorruptError("the receipt has fields that this reader does not know", where=where)
+    return receipt
