@@ -18,6 +18,6 @@ def crc64(data: bytes | bytearray | memoryview, previous: int = 0) -> int:
 
 def combine(crc_a: int, crc_b: int, length_b: int) -> int:
     """CRC of A followed by B from the CRCs of both and the length of B in bytes, without the bytes."""
-    from awscrt.checksums import combine_crc64nvme  # type: ignore[import-untyped]  # awscrt has no stubs
+    from awscrt.checksums import combine_crc64nvme
 
     return int(combine_crc64nvme(crc_a, crc_b, length_b))
