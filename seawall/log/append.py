@@ -58,7 +58,7 @@ def append(
 
     ``epoch`` is what the caller decided under; if the log has gone on to another, ``EpochClosedError`` is raised and
     nothing is written. A commit must name it; other kinds count for whatever epoch is in force if they do not.
-    ``unless`` is asked about the state before each try: once true, there is nothing left to do.
+    ``unless`` is asked about the state before each try, and before ``op`` is looked for: once true, nothing is left to do.
 
     ``TrustError`` if ``op`` is in the log with another content or if the entry may not follow, ``BusyError`` when
     others won too many slots, ``StoreAmbiguousError`` when a slot's outcome stays unknown. After the last two the same
@@ -66,9 +66,13 @@ def append(
     """
     if isinstance(body, Commit) and epoch is None:
         raise UsageError("a commit names the epoch it was decided under", where=view.run)
+    if not view.authoritative:
+        raise UsageError("a mirror's log is not appended to", where=view.run, do="append to the coordination store")
     hex_text(op, 16, where="operation id")
     content = content_of(body)
     for _ in range(MAX_SLOTS):
+        if unless is not None and unless(view.state):
+            return view
         done = view.state.done.get(op)
         if done is not None:
             if done.content != content:
@@ -78,8 +82,6 @@ def append(
                     why=f"entry {done.seq} has it with another content",
                     do="reserve a new operation id for a new request",
                 )
-            return view
-        if unless is not None and unless(view.state):
             return view
         if view.seq >= FIRST_SEQ:
             check_authority(view, store.url)
@@ -139,11 +141,17 @@ def _settle(store: Store, signed: SignedEntry, clock: Clock) -> bytes:
             store.put(where, signed.stored)
         except (ObjectExistsError, StoreAmbiguousError, StoreUnavailableError) as raised:
             problem = raised
+        except StoreError as raised:
+            if problem is None:
+                raise
+            # An earlier put of ours may still arrive, so a plain refusal now does not mean that nothing was written.
+            problem = raised
+            break
         else:
             return signed.stored
         try:
             winner = fetch_entry(store, entry.run, entry.seq)
-        except (StoreAmbiguousError, StoreUnavailableError) as raised:
+        except StoreError as raised:
             problem = raised
             continue
         if winner is not None:

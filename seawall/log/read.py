@@ -144,13 +144,17 @@ def read_on(store: Store, view: LogView) -> LogView:
 
 def _to_first_gap(store: Store, state: RunState) -> RunState:
     window = 1
+
+    def fetch(seq: int, run: str = state.run) -> bytes | None:
+        return fetch_entry(store, run, seq)
+
     while True:
         numbers = range(state.seq + 1, state.seq + 1 + window)
         if window == 1:
-            found = [fetch_entry(store, state.run, numbers[0])]
+            found = [fetch(numbers[0])]
         else:
             with ThreadPoolExecutor(min(window, 16)) as pool:
-                found = list(pool.map(lambda seq: fetch_entry(store, state.run, seq), numbers))
+                found = list(pool.map(fetch, numbers))
         entries: list[SignedEntry] = []
         for seq, data in zip(numbers, found, strict=True):
             if data is None:

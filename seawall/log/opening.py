@@ -1,0 +1,53 @@
+"""Opening a run's log the way every command does: from the local snapshot, compared with the floor and the mirrors."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from seawall.log.floor import FreshnessReport, check_freshness, load_floor, raise_floor
+from seawall.log.identity import identify
+from seawall.log.read import LogView, read_log
+from seawall.log.snapshot import load_snapshot, save_snapshot
+from seawall.log.state import RunState
+from seawall.stores.base import Store
+from seawall.vault.signing import PublicKey
+
+
+def open_log(
+    store: Store,
+    run: str,
+    root: PublicKey,
+    state_dir: Path | None = None,
+    mirrors: Mapping[str, Store] | None = None,
+    *,
+    mirror: bool = False,
+) -> tuple[LogView, FreshnessReport]:
+    """The log of ``run`` in ``store``, and what it was compared with.
+
+    ``state_dir`` holds this host's snapshots and floors; without it nothing is remembered. An unchanged log costs four
+    requests, and about two for each of ``mirrors``. With ``mirror``, ``store`` is one itself. Errors: those of
+    :func:`~seawall.log.read.read_log` and :func:`~seawall.log.floor.check_freshness`.
+    """
+    store_id = identify(store)
+    start = load_snapshot(state_dir, run, root, store_id) if state_dir else None
+    if start is None:
+        start = LogView(RunState(run, root), store_id)
+    view = read_log(store, run, root, start, mirror=mirror)
+    floor = load_floor(state_dir, run, root) if state_dir else None
+    report = check_freshness(store, view, floor, mirrors or {})
+    if state_dir:
+        remember(state_dir, view, start)
+    return view, report
+
+
+def remember(state_dir: Path, view: LogView, before: LogView | None = None) -> None:
+    """Raise the floor to ``view`` and keep it for the next process, unless nothing changed since ``before``.
+
+    A state folder that cannot be written is no reason to stop: the floor then stays where it was.
+    """
+    if before is not None and before.seq == view.seq:
+        return
+    try:
+        raise_floor(state_dir, view)
+    except OSError:
+        return
+    save_snapshot(state_dir, view)
