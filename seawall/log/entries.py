@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from seawall.errors import CorruptError, TrustError, UsageError
 from seawall.log.bodies import PARSERS, Body, Unread
 from seawall.vault import canonical, dsse
+from seawall.vault.identity import checked_run
 from seawall.vault.signing import SigningKey
 
 PAYLOAD_TYPE = "application/vnd.seawall.log+json"
@@ -25,16 +26,8 @@ MAX_SEQ = 10**16 - 1
 MAX_ENTRY_BYTES = 2 << 20
 """Bound on a stored entry: a quoted trust list of 1 MiB, encoded twice in base64."""
 
-_RUN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z", re.ASCII)
 _KIND = re.compile(r"[a-z][a-z0-9-]{0,39}\Z", re.ASCII)
 _ENTRY_KEY = re.compile(r"[0-9]{16}\.json\Z", re.ASCII)
-
-
-def checked_run(run: str) -> str:
-    """``run`` itself, or ``UsageError``: a run's name becomes part of keys, file names and signed bytes."""
-    if not _RUN.match(run):
-        raise UsageError("a run's name is 1 to 100 letters, digits, '.', '_' or '-', and does not begin with '.'", where=repr(run[:120]))
-    return run
 
 
 def log_prefix(run: str) -> str:
@@ -144,8 +137,10 @@ def read_entry(data: bytes, *, where: str = "") -> SignedEntry:
     fields = {"format", "run", "seq", "prev", "op", "epoch", "kind", "ignorable", "at", "body"}
     canonical.only_fields(document, fields, where=where)
     run = canonical.text_field(document, "run", where=where, most=100)
-    if not _RUN.match(run):
-        raise CorruptError("a log entry names no run", where=where, why=repr(run))
+    try:
+        checked_run(run)
+    except UsageError as problem:
+        raise CorruptError("a log entry names no run", where=where, why=str(problem)) from None
     entry = Entry(
         run=run,
         seq=canonical.number_field(document, "seq", where=where, least=FIRST_SEQ, most=MAX_SEQ),

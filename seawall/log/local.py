@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from seawall.log.entries import checked_run
+from seawall.vault.identity import checked_run
 from seawall.vault.signing import PublicKey
 
 _DIGEST_CHARACTERS = 64
