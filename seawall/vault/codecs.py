@@ -2,6 +2,7 @@
 
 import threading
 from enum import IntEnum
+
 from seawall.errors import CorruptError
 
 

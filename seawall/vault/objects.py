@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seawall.errors import CorruptError
+from seawall.kernels.crc64 import combine, crc64
 from seawall.vault import canonical, merkle
 from seawall.vault.canonical import Document
+from seawall.vault.open import Frame
 from seawall.vault.seal import SealedObject
+from seawall.vault.tail import TRAILER_BYTES
 
 NAME = "objects.json"
 MAX_BYTES = 256 << 20
@@ -39,6 +42,12 @@ class Row:
 def row_of(sealed: SealedObject) -> Row:
     """The public part of what sealing gave."""
     return Row(sealed.name, sealed.length, sealed.trailer_digest, sealed.crc64, sealed.root)
+
+
+def row_of_frame(frame: Frame, name: str) -> Row:
+    """The row of an object from its verified frame. The CRC of the whole follows from the signed CRC and the trailer."""
+    whole = combine(frame.crc64, crc64(frame.trailer), TRAILER_BYTES)
+    return Row(name, frame.length, frame.trailer_digest, whole, frame.root)
 
 
 def parse_row(item: object, where: str) -> Row:

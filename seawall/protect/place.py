@@ -1,0 +1,14 @@
+"""A place for copies as the verbs of this room see it: a configured name, the store's own id, and the store."""
+
+from dataclasses import dataclass
+
+from seawall.stores.base import Store
+
+
+@dataclass(frozen=True)
+class Place:
+    """``name`` is the key below ``[stores]`` in seawall.toml; ``id`` is what ``seawall.json`` in the store says."""
+
+    name: str
+    id: str
+    store: Store

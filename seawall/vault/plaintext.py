@@ -1,0 +1,64 @@
+"""From a sealing to the plaintext of its files: whole, record by record, or one range alone."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from seawall.errors import CorruptError, NoSuchCopyError
+from seawall.stores.part_buffers import PartBuffers
+from seawall.stores.read_ahead import read_ahead
+from seawall.vault.header import ObjectKind, object_name
+from seawall.vault.inventory import Inventory
+from seawall.vault.objects import Row
+from seawall.vault.open import Opener
+from seawall.vault.sealing import WHOLE_BYTES, Sealing, read_whole
+
+
+def open_file(sealing: Sealing, inventory: Inventory, number: int, data_key: bytes) -> tuple[Row, Opener, bytes | None]:
+    """Row and opener of a file, its footer compared with the inventory; its bytes too where one request gave them all."""
+    file = inventory.files[number]
+    name = object_name(ObjectKind.FILE, number)
+    row = sealing.table.row(name)
+    if row is None:
+        raise CorruptError("the objects table lacks a file of the inventory", where=name)
+    raw = read_whole(sealing.store, sealing.key_of(row), row.length) if row.length <= WHOLE_BYTES else None
+    opener = Opener(sealing.frame_of(row, raw), data_key)
+    footer = opener.footer
+    if (footer.name, footer.length, footer.digest) != (os.fsencode(file.name), file.size, file.plaintext_digest):
+        raise CorruptError("a sealed file is another than the inventory says", where=f"{name} {file.name}")
+    return row, opener, raw
+
+
+def plaintext_of(
+    sealing: Sealing, inventory: Inventory, number: int, data_key: bytes, pool: ThreadPoolExecutor, buffers: PartBuffers
+) -> Iterator[bytes | memoryview]:
+    """The plaintext of one file, record by record, each authenticated; the caller compares the digest of the whole, which is signed.
+
+    Chunks are lent until the next one is asked for.
+    """
+    row, opener, raw = open_file(sealing, inventory, number, data_key)
+    frame = opener.frame
+    spans = [(start, leaf.length) for start, leaf in zip(frame.offsets, frame.leaves, strict=True)]
+    out = memoryview(bytearray(max(length for _, length in spans)))
+    if raw is not None:
+        view = memoryview(raw)
+        for index, (start, length) in enumerate(spans):
+            yield opener.open_record(index, view[start : start + length], out)
+        return
+    for index, record in enumerate(read_ahead(sealing.store, sealing.key_of(row), spans, pool, buffers)):
+        yield opener.open_record(index, record, out)
+
+
+def find_file(inventory: Inventory, name: str) -> int:
+    """The number of the file called ``name``; :class:`NoSuchCopyError` when the checkpoint has none."""
+    for number, file in enumerate(inventory.files):
+        if file.name == name:
+            return number
+    raise NoSuchCopyError("the checkpoint has no such file", where=name, do="`seawall copies --files` lists them")
+
+
+def read_range(sealing: Sealing, inventory: Inventory, number: int, data_key: bytes, start: int, length: int) -> Iterator[bytes]:
+    """A range of one file alone: only the records that hold it are read, each verified against its signed leaf."""
+    row, opener, _ = open_file(sealing, inventory, number, data_key)
+    key = sealing.key_of(row)
+    return opener.read_range(start, length, lambda at, buffer: sealing.store.read_into(key, at, buffer))

@@ -1,0 +1,116 @@
+"""Rebuilding the files of a sealing in a folder. A file has its name only once the digest of its plaintext agreed."""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+
+from seawall.errors import CorruptError, SeawallError
+from seawall.stores.part_buffers import PartBuffers
+from seawall.vault.inventory import Inventory, InventoryFile
+from seawall.vault.plaintext import plaintext_of
+from seawall.vault.sealing import Sealing
+
+DRIVERS = 4
+"""Threads that decrypt and write."""
+BUFFER_BYTES = 9 << 20
+"""For each transfer: a record of 8 MiB and some room."""
+
+Progress = Callable[[int, int], None]
+Observe = Callable[[int, int, memoryview], None]
+"""Called with a file's number, an offset and the plaintext there, in order within each file."""
+
+
+def rebuild_files(
+    sealing: Sealing,
+    inventory: Inventory,
+    numbers: Sequence[int],
+    data_key: bytes,
+    tree: Path | None,
+    *,
+    transfers: int = 16,
+    progress: Progress = lambda nbytes, files: None,
+    observe: Observe | None = None,
+) -> None:
+    """Rebuild the files of these numbers below ``tree``, or with None only read and verify them.
+
+    Raises :class:`CorruptError` with the file's name when a copy is damaged; files that were finished stay.
+    """
+    if tree is not None:
+        _make_folders(tree, inventory)
+    with ThreadPoolExecutor(transfers, "receiver") as pool, ThreadPoolExecutor(min(DRIVERS, transfers), "driver") as drivers:
+        buffers = PartBuffers(transfers * BUFFER_BYTES)
+
+        def one(number: int) -> None:
+            _rebuild_file(sealing, inventory, number, data_key, tree, pool, buffers, progress, observe)
+
+        futures = [drivers.submit(one, number) for number in numbers]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+
+
+def _rebuild_file(
+    sealing: Sealing,
+    inventory: Inventory,
+    number: int,
+    data_key: bytes,
+    tree: Path | None,
+    pool: ThreadPoolExecutor,
+    buffers: PartBuffers,
+    progress: Progress,
+    observe: Observe | None,
+) -> None:
+    file = inventory.files[number]
+    digest, at = sha256(), 0
+    descriptor, path, fresh = None, None, None
+    if tree is not None:
+        path = tree / file.name
+        fresh = path.with_name(f".{number}.seawall-part")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers):
+            digest.update(chunk)
+            if observe is not None:
+                observe(number, at, memoryview(chunk))
+            if descriptor is not None:
+                _write(descriptor, memoryview(chunk), file.name)
+            at += len(chunk)
+            progress(len(chunk), 0)
+        if digest.digest() != file.plaintext_digest:
+            raise CorruptError("the plaintext is not the one that was sealed", where=file.name, do="use another copy")
+        if descriptor is not None:
+            os.fchmod(descriptor, file.mode & 0o777)
+            os.utime(descriptor, ns=(mtime_ns(file), mtime_ns(file)))
+            os.fsync(descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+    if path is not None and fresh is not None:
+        os.rename(fresh, path)
+    progress(0, 1)
+
+
+def mtime_ns(file: InventoryFile) -> int:
+    """When the file was last changed where it was sealed, in nanoseconds since 1970."""
+    return int(file.identity.split(":", 1)[0])
+
+
+def _make_folders(tree: Path, inventory: Inventory) -> None:
+    for name in {os.path.dirname(entry.name) for entry in (*inventory.files, *inventory.links)} | {f.name for f in inventory.folders}:
+        (tree / name).mkdir(parents=True, exist_ok=True)
+
+
+def _write(descriptor: int, view: memoryview, name: str) -> None:
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError as error:
+        raise SeawallError(
+            "a rebuilt file cannot be written", where=name, why=error.strerror or "", do="make room and run it again"
+        ) from error

@@ -1,0 +1,158 @@
+"""A committed sealing as a reader meets it in one store: manifest, keys, objects table and inventory, each checked against the next.
+
+The chain of trust begins at the commit entry of the log, which names the manifest's digest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError
+from seawall.stores.base import Store
+from seawall.vault import manifest as manifests
+from seawall.vault import objects
+from seawall.vault.header import ObjectKind, object_name
+from seawall.vault.identity import sealing_folder
+from seawall.vault.inventory import Inventory, decode_inventory
+from seawall.vault.manifest import Manifest, parse_manifest
+from seawall.vault.objects import ObjectsTable, Row, decode_objects, rows_root
+from seawall.vault.open import Frame, Resolve, open_bytes, read_frame
+from seawall.vault.recipients import Unwrapper
+from seawall.vault.signing import PublicKey
+from seawall.vault.wraps import WrappedKey, keys_name, parse_wraps
+
+WHOLE_BYTES = 16 << 20
+"""Objects up to this size are read in one request."""
+
+
+@dataclass(frozen=True)
+class Sealing:
+    """What public keys alone tell of a sealing in a store. All digests were followed from the manifest's, which the log named."""
+
+    store: Store
+    manifest: Manifest
+    manifest_digest: str
+    table: ObjectsTable
+    writers: Resolve
+
+    @property
+    def folder(self) -> str:
+        return sealing_folder(self.manifest.run, self.manifest.sealing)
+
+    def key_of(self, row: Row) -> str:
+        return self.folder + row.name
+
+    def frame_of(self, row: Row, raw: bytes | None = None) -> Frame:
+        """The verified frame of one object, and that it is the one of the table. ``raw`` is the whole object where it was read already."""
+        key = self.key_of(row)
+        where = f"{self.store.url}/{key}"
+
+        def read(start: int, length: int) -> bytes:
+            return self.store.get(key, start, length) if raw is None else raw[start : start + length]
+
+        if raw is not None and len(raw) != row.length:
+            raise CorruptError(
+                "an object has another length than the manifest says", where=where, why=f"{len(raw)} bytes, not {row.length}"
+            )
+        frame = read_frame(read, row.length, self.writers, where)
+        if frame.trailer_digest != row.trailer_digest or frame.root != row.root or frame.header.sealing != self.manifest.sealing:
+            raise CorruptError(
+                "an object is another than the one that was committed", where=where, why="its trailer differs from the manifest's"
+            )
+        if object_name(frame.header.kind, frame.header.number) != row.name:
+            raise CorruptError("an object lies under another object's name", where=where)
+        return frame
+
+
+def read_sealing(store: Store, run: str, sealing: bytes, manifest_digest: str, writers: Resolve) -> Sealing:
+    """Read manifest and objects table of a sealing from ``store``.
+
+    Raises :class:`NoSuchCopyError` when the store has no copy, :class:`CorruptError` when what is there is not what the log names.
+    """
+    folder = sealing_folder(run, sealing)
+    where = f"{store.url}/{folder}{manifests.NAME}"
+    try:
+        raw_manifest = store.get(folder + manifests.NAME)
+    except NoSuchObjectError as error:
+        raise NoSuchCopyError(
+            "the store has no copy of this checkpoint", where=where, do="choose another store (`seawall copies`)"
+        ) from error
+    if sha256(raw_manifest).hexdigest() != manifest_digest:
+        raise CorruptError("the manifest is not the one that the log names", where=where, do="use another copy")
+    manifest = parse_manifest(raw_manifest, writers, where)
+    if (manifest.run, manifest.sealing) != (run, sealing):
+        raise CorruptError("the manifest belongs to another sealing", where=where)
+    where = f"{store.url}/{folder}{objects.NAME}"
+    try:
+        raw_table = store.get(folder + objects.NAME)
+    except NoSuchObjectError as error:
+        raise CorruptError("the copy has no objects table", where=where, do="use another copy") from error
+    if sha256(raw_table).digest() != manifest.objects_digest:
+        raise CorruptError("the objects table is not the one that was signed", where=where, do="use another copy")
+    table = decode_objects(raw_table, sealing, where)
+    if rows_root(table.rows) != manifest.root:
+        raise CorruptError("the objects table does not give the signed Merkle root", where=where)
+    return Sealing(store, manifest, manifest_digest, table, writers)
+
+
+def read_wraps(sealing: Sealing, rewrappers: Resolve) -> list[WrappedKey]:
+    """All versions of the wrapped data key, newest first. Later versions may be signed by operators (``rewrappers``)."""
+    manifest = sealing.manifest
+
+    def either(key_id: str) -> PublicKey | None:
+        return sealing.writers(key_id) or rewrappers(key_id)
+
+    versions: list[WrappedKey] = []
+    prefix = sealing.folder + "keys-"
+    names = [found.key.removeprefix(prefix).removesuffix(".json") for found in sealing.store.list(prefix)]
+    numbers = sorted(int(name) for name in names if name.isdecimal())
+    for number in reversed(numbers):
+        key = sealing.folder + keys_name(number)
+        raw = sealing.store.get(key)
+        if number == 1 and sha256(raw).digest() != manifest.keys_digest:
+            raise CorruptError("the wrapped keys are not those that were committed", where=f"{sealing.store.url}/{key}")
+        versions.append(parse_wraps(raw, manifest.run, manifest.sealing, number, either, key))
+    return versions
+
+
+def unlock(sealing: Sealing, unwrappers: Sequence[Unwrapper], rewrappers: Resolve) -> bytes:
+    """The data key. Raises :class:`KeyMissingError` when no key of this host is a recipient of any version."""
+    problem: KeyMissingError | None = None
+    commitment: bytes | None = None
+    for wrapped in reversed(read_wraps(sealing, rewrappers)):
+        if commitment is None:
+            commitment = wrapped.commitment
+        elif wrapped.commitment != commitment:
+            raise CorruptError(
+                "a later version of the wrapped keys holds another data key", where=f"{sealing.folder}{keys_name(wrapped.version)}"
+            )
+        try:
+            return wrapped.unwrap(unwrappers)
+        except KeyMissingError as error:
+            problem = error
+    if problem is None:
+        raise CorruptError("the copy has no wrapped keys", where=sealing.folder, do="use another copy")
+    raise problem
+
+
+def read_inventory(sealing: Sealing, data_key: bytes) -> Inventory:
+    """Open the inventory of a sealing."""
+    name = object_name(ObjectKind.INVENTORY, 0)
+    row = sealing.table.row(name)
+    if row is None or row.trailer_digest != sealing.manifest.inventory_digest:
+        raise CorruptError("the inventory is not the one that was signed", where=sealing.folder)
+    raw = read_whole(sealing.store, sealing.folder + name, row.length)
+    sealing.frame_of(row, raw)
+    plaintext, _ = open_bytes(raw, data_key, sealing.writers, f"{sealing.store.url}/{sealing.folder}{name}")
+    inventory = decode_inventory(plaintext, name)
+    if (inventory.run, inventory.sealing) != (sealing.manifest.run, sealing.manifest.sealing):
+        raise CorruptError("the inventory belongs to another sealing", where=sealing.folder)
+    return inventory
+
+
+def read_whole(store: Store, key: str, length: int) -> bytes:
+    """A whole object of known length."""
+    raw = store.get(key, 0, length + 1)
+    if len(raw) != length:
+        raise CorruptError("an object has another length than the manifest says", where=f"{store.url}/{key}", why=f"not {length} bytes")
+    return raw
