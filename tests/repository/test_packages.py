@@ -72,7 +72,7 @@ def test_the_sdist_holds_what_git_tracks_once(artefacts: Artefacts, tracked: dic
     with tarfile.open(artefacts.sdist) as archive:
         held = [member.name.split("/", 1)[1] for member in archive if member.isfile()]
     assert len(held) == len(set(held))
-    files = {name for name, mode in tracked.items() if mode != "120000" and not name.startswith(".ci/")}
+    files = {name for name, mode in tracked.items() if mode != "120000"}
     assert files - set(held) == set()
 
 
