@@ -1,14 +1,15 @@
 # The one door: `make quickstart`, `make test`, `make lint`. Nothing here but `make deps` needs root.
 #
 # The environment is .venv in this checkout. It is built once and reused until pyproject.toml or constraints.txt says
-# something else: the stamp's name holds a digest of both, so switching branches back and forth costs nothing.
+# something else: the stamp's name holds a digest of both, so a newer date alone, or a branch and back, costs nothing. The
+# checkout's place is part of the digest, because programs in .venv hold their interpreter's absolute path.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
 PY := .venv/bin/python
-KEY := $(shell cat pyproject.toml constraints.txt | cksum | tr -d ' ')
+KEY := $(shell { pwd -P; cat pyproject.toml constraints.txt; } | cksum | tr -d ' ')
 STAMP := .venv/.installed-$(KEY)
 # How many processes the tests use.
 WORKERS ?= 2

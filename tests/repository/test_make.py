@@ -50,6 +50,12 @@ def test_it_is_built_again_when_its_contents_change(copy: Path, name: str) -> No
     assert "build_venv.sh" not in make(copy, "--dry-run", "test").stdout, "and back again costs nothing"
 
 
+def test_a_moved_checkout_gets_a_new_environment(copy: Path) -> None:
+    built(copy)
+    moved = copy.rename(copy.with_name("moved"))
+    assert "build_venv.sh" in make(moved, "--dry-run", "test").stdout
+
+
 def test_without_a_python_it_says_so(copy: Path) -> None:
     bare = copy / "bin"
     bare.mkdir()
