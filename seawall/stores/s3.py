@@ -1,7 +1,7 @@
 """A store in an S3 bucket: AWS, SeaweedFS, and weaker servers for secondary copies. ``s3://bucket/prefix``.
 
 * Credentials, signatures and control calls come from botocore, the bytes travel over urllib3 (s3_wire.py says why).
-* What the server really does is probed before the first write (probe.py), or passed in by who knows it. A read never probes,
+* What the server really does is probed before the first write (s3_probe.py), or passed in by who knows it. A read never probes,
   so an object's CRC-64 is reported only after somebody asked for ``capabilities`` or gave them.
 * Where the server has no create-if-absent, ``put`` looks for the key first. That is no protection against a second writer at
   the same moment, which is why such a store takes one writer under a lease.
@@ -11,6 +11,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,8 +20,8 @@ from seawall.errors import NoSuchObjectError, ObjectExistsError, StoreAmbiguousE
 from seawall.stores.base import Buffer, Capabilities, Leftover, Stored, Upload, checked_key
 from seawall.stores.buffers import as_views, crc_of
 from seawall.stores.s3_control import call
-from seawall.stores.s3_errors import server_moment
 from seawall.stores.s3_facts import ETAG, crc_text, stored, version_id
+from seawall.stores.s3_listing import PROBES, list_by_folder, list_flat, promises_key_order
 from seawall.stores.s3_session import AwsKeys, S3Session
 from seawall.stores.s3_upload import S3Upload
 from seawall.stores.s3_wire import S3Wire
@@ -116,21 +117,22 @@ class S3Store:
         return stored(key, size, reply.headers, trust_crc=self._capabilities is not None and self._capabilities.full_object_crc)
 
     def list(self, prefix: str, after: str = "") -> Iterator[Stored]:
-        wanted = {"Prefix": self._prefix + prefix, "StartAfter": self._prefix + after if after else None}
-        for page in self._pages("list_objects_v2", "ContinuationToken", "NextContinuationToken", wanted):
-            for found in page.get("Contents", []):
-                key = found["Key"][len(self._prefix) :]
-                # Consoles and some servers keep "folders" as empty objects; they are no keys of ours.
-                if key and not key.endswith("/"):
-                    yield Stored(key, int(found["Size"]), modified=found["LastModified"].astimezone(UTC))
+        endpoint = self.session.client()[0].meta.endpoint_url
+        listed = list_flat if promises_key_order(endpoint, self.bucket) else list_by_folder
+        for found in listed(self._pages, self._prefix + prefix, self._prefix + after if after else ""):
+            key = found.key[len(self._prefix) :]
+            if not key.startswith(PROBES):
+                yield replace(found, key=key)
 
     def list_folders(self, prefix: str) -> Iterator[str]:
+        """As the protocol says. SeaweedFS goes on naming a folder for a while after its last object was deleted."""
         if prefix and not prefix.endswith("/"):
             raise UsageError("a folder prefix is empty or ends in /", where=prefix)
         full = self._prefix + prefix
-        for page in self._pages("list_objects_v2", "ContinuationToken", "NextContinuationToken", {"Prefix": full, "Delimiter": "/"}):
-            for found in page.get("CommonPrefixes", []):
-                yield found["Prefix"][len(full) : -1]
+        found: set[str] = set()
+        for page in self._pages({"Prefix": full, "Delimiter": "/"}):
+            found.update(entry["Prefix"][len(full) :] for entry in page.get("CommonPrefixes", []))
+        yield from (name[:-1] for name in sorted(found) if prefix + name != PROBES)
 
     def replace(self, key: str, data: Buffer | Sequence[Buffer], damaged_version: str | None, crc64: int | None = None) -> Stored:
         """As the protocol says. Stores that honour If-Match refuse even a replacement that comes in between."""
@@ -161,8 +163,7 @@ class S3Store:
 
     def server_time(self) -> datetime | None:
         """From the Date header of one small answer; whole seconds."""
-        reply = self.wire.request("head_bucket", {"Bucket": self.bucket}, "read", self.url, {})
-        return server_moment(reply.headers)
+        return self.wire.bucket_moment(self.bucket, self.url)
 
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         """Multipart uploads that were begun and neither finished nor aborted, also those still in progress."""
@@ -227,14 +228,14 @@ class S3Store:
             )
         return etag
 
-    def _pages(self, operation: str, token: str, next_token: str, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        parameters = {"Bucket": self.bucket, **{name: value for name, value in wanted.items() if value is not None}}
+    def _pages(self, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        parameters = {"Bucket": self.bucket, **wanted}
         while True:
-            page = call(self.session, operation, "read", self.url, parameters)
+            page = call(self.session, "list_objects_v2", "read", self.url, parameters)
             yield page
-            if not page.get("IsTruncated") or not page.get(next_token):
+            if not page.get("IsTruncated") or not page.get("NextContinuationToken"):
                 return
-            parameters[token] = page[next_token]
+            parameters["ContinuationToken"] = page["NextContinuationToken"]
 
 
 def bucket_and_prefix(url: str) -> tuple[str, str]:

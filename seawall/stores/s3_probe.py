@@ -14,6 +14,7 @@ from seawall.kernels.crc64 import crc64
 from seawall.stores.base import Capabilities
 from seawall.stores.s3_control import call
 from seawall.stores.s3_facts import ETAG, crc_number, crc_text
+from seawall.stores.s3_listing import PROBES
 from seawall.stores.s3_upload import S3Upload
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ _BODY = b"seawall tries out what this store does"
 
 def probe(store: "S3Store") -> Capabilities:
     """Try the store. Raises the store's error when not even a plain put works."""
-    key = f".seawall-probe/{secrets.token_hex(8)}"
+    key = f"{PROBES}{secrets.token_hex(8)}"
     crc = crc64(_BODY)
     reasons: list[str] = []
+    # SeaweedFS makes a missing bucket when an administrator puts an object, so a mistyped name would become a new, empty store.
+    store.server_time()
     first = store.send(key, {**store.name(key), "IfNoneMatch": "*"}, [memoryview(_BODY)], crc, crc=True)
     try:
         creates = _creates_once(store, key, crc, reasons)

@@ -7,7 +7,7 @@ caller's buffer, without a copy in between.
 
 import http.client
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from seawall.errors import StoreError, StoreRefusedError, StoreUnavailableError
-from seawall.stores.s3_errors import Answer, Kind, answer_error, is_expired, lost, read_answer
+from seawall.stores.s3_errors import Answer, Kind, answer_error, is_expired, lost, read_answer, server_moment
 from seawall.stores.s3_session import CONNECT_SECONDS, READ_SECONDS, S3Session
 
 _BLOCK_BYTES = 1 << 20
@@ -83,6 +83,16 @@ class S3Wire:
             )
         response.release_conn()
         return done
+
+    def bucket_moment(self, bucket: str, where: str) -> datetime | None:
+        """The server's clock from an answer about the bucket, which must exist. A refusal tells the time too."""
+        response, _ = self._sent("head_bucket", {"Bucket": bucket}, "read", where, {}, ())
+        answer = _answer_of(response)
+        if answer.status == 404:
+            answer = replace(answer, code="NoSuchBucket")
+        if answer.status >= 500 or answer.status == 404:
+            raise answer_error(answer, "read", where, datetime.now(UTC))
+        return server_moment(answer.headers)
 
     def close(self) -> None:
         """Close idle connections."""
@@ -239,7 +249,8 @@ def _text(error: BaseException) -> str:
 def unreachable(error: Exception, url: str) -> StoreUnavailableError:
     """Nothing was sent, because there is no connection."""
     host = urlsplit(url).netloc
-    text = _text(error)
+    # botocore wraps the error that says why.
+    text = _text(getattr(error, "kwargs", {}).get("error", error))
     if "NameResolution" in text or "getaddrinfo" in text:
         return StoreUnavailableError("the store's host name cannot be resolved", where=host, why=text, do="check the endpoint and DNS")
     return StoreUnavailableError(
