@@ -16,7 +16,6 @@ from seawall.log.entries import operation_id
 from seawall.log.read import LogView
 from seawall.log.state import RunState
 from seawall.protect.assignment import Assignment
-from seawall.protect.piece_sums import spans_of
 from seawall.protect.place import Place
 from seawall.protect.seal_batch import BatchOutcome, read_batch
 from seawall.stores.base import Store
@@ -29,6 +28,7 @@ from seawall.vault.inventory import Inventory, InventoryFile, decode_inventory
 from seawall.vault.manifest import Manifest, parse_manifest
 from seawall.vault.objects import ObjectsTable, Row, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
+from seawall.vault.piece_sums import spans_of
 from seawall.vault.receipt import Receipt, parse_receipt, receipt_name
 from seawall.vault.seal import seal_bytes
 from seawall.vault.signing import SigningKey
@@ -151,6 +151,7 @@ def _inventory(assignment: Assignment, batches: Sequence[Batch], notes: dict[str
         ),
         folders=plan.folders,
         links=plan.links,
+        pointer=plan.pointer,
         tensors=tuple(TensorRecord(t.name, t.dtype, t.shape, tuple(with_crc(p) for p in t.pieces)) for t in plan.tensors),
         notes=notes,
     )

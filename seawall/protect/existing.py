@@ -31,7 +31,7 @@ def examine(place: Place, key: str, name: str, stored: Stored, data_key: bytes, 
         raise CorruptError("an object lies under another object's name", where=where)
     row = row_of_frame(frame, name)
     if stored.crc64 is None:
-        damaged = scrub(frame, lambda start, buffer: place.store.read_into(key, start, buffer))
+        damaged = scrub(frame, lambda start, length: memoryview(place.store.get(key, start, length)))
         if damaged:
             raise CorruptError("an object that is there already is damaged", where=where, why=f"records {damaged[:8]}")
     elif stored.crc64 != row.crc64:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from seawall.errors import BusyError, CorruptError, SeawallError, UsageError
+from seawall.errors import BusyError, SeawallError, UsageError
 from seawall.protect.assignment import Progress
 from seawall.vault.inventory import Inventory
-from seawall.vault.rebuild import rebuild_files
+from seawall.vault.rebuild import finish_tree, rebuild_files
 from seawall.vault.sealing import Sealing
 
 _READ_BYTES = 1 << 20
@@ -42,12 +42,11 @@ def restore(
     *,
     transfers: int = 16,
     progress: Progress = lambda nbytes, files: None,
-    pointer: tuple[str, str] | None = None,
 ) -> Restored:
     """Rebuild the checkpoint at ``target``, which must not exist or be an empty folder.
 
-    ``pointer`` is a file (name, content) to write into the folder, for frameworks that find their step by one. Raises
-    :class:`UsageError` for a target that is in use, :class:`BusyError` when another process restores to it, :class:`CorruptError`
+    For frameworks that find their step by a pointer file, the restored one names this step. Raises :class:`UsageError`
+    for a target that is in use, :class:`BusyError` when another process restores to it, :class:`CorruptError`
     (naming file and record) when the copy is damaged; then nothing appears at ``target``.
     """
     target = Path(os.path.abspath(target))
@@ -63,7 +62,9 @@ def restore(
         progress(done_bytes, len(done))
         missing = [number for number in range(len(inventory.files)) if number not in done]
         rebuild_files(sealing, inventory, missing, data_key, tree, transfers=transfers, progress=progress)
-        _finish(tree, inventory, pointer)
+        finish_tree(tree, inventory)
+        for folder, _, _ in os.walk(tree):
+            _sync_folder(Path(folder))
         # Checked again: what was free at the start may be in use by now, and rename would replace an empty folder only.
         _check_target(target)
         os.rename(tree, target)
@@ -127,24 +128,6 @@ def _check_room(folder: Path, nbytes: int) -> None:
         raise SeawallError(
             "there is not enough room for the checkpoint", where=str(folder), why=f"{nbytes} bytes are needed, {free} are free"
         )
-
-
-def _finish(tree: Path, inventory: Inventory, pointer: tuple[str, str] | None) -> None:
-    """Links, modes of empty folders and the pointer come last; then everything is on disk."""
-    for link in inventory.links:
-        path = tree / link.name
-        inside = os.path.normpath(os.path.join(os.path.dirname(link.name), link.target))
-        if os.path.isabs(link.target) or inside == ".." or inside.startswith("../"):
-            raise CorruptError("a link of the checkpoint leaves it", where=link.name, why=link.target)
-        if not path.is_symlink():
-            path.symlink_to(link.target)
-    for folder in inventory.folders:
-        os.chmod(tree / folder.name, folder.mode & 0o777)
-    if pointer is not None:
-        name, content = pointer
-        (tree / name).write_text(content)
-    for folder_path, _, _ in os.walk(tree):
-        _sync_folder(Path(folder_path))
 
 
 def _sync_folder(folder: Path) -> None:

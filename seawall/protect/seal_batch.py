@@ -15,7 +15,6 @@ from seawall.errors import CorruptError, NoSuchObjectError, ObjectExistsError
 from seawall.protect.assignment import Assignment, Progress
 from seawall.protect.existing import examine
 from seawall.protect.fan_out import Behind, FannedUpload, put_everywhere
-from seawall.protect.piece_sums import PieceSums, Span, spans_of
 from seawall.protect.place import Place
 from seawall.protect.source_file import OpenSourceFile
 from seawall.stores.base import Stored
@@ -25,6 +24,7 @@ from seawall.vault.codecs import Codec
 from seawall.vault.header import CHUNK_BYTES, ObjectKind, object_name
 from seawall.vault.objects import Row, row_of, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
+from seawall.vault.piece_sums import PieceSums, Span, spans_of
 from seawall.vault.seal import Part, Sealer, part_bytes_for, seal_bytes
 from seawall.vault.signing import SigningKey
 

@@ -3,7 +3,18 @@
 from dataclasses import dataclass, field
 
 from seawall.vault import canonical
-from seawall.vault.plan import Folder, Link, checked_name, decode_folders, decode_links, encode_folders, encode_links
+from seawall.vault.plan import (
+    Folder,
+    Link,
+    Pointer,
+    checked_name,
+    decode_folders,
+    decode_links,
+    decode_pointer,
+    encode_folders,
+    encode_links,
+    encode_pointer,
+)
 from seawall.vault.tensors import TensorRecord, decode_tensors, encode_tensors
 
 
@@ -31,6 +42,7 @@ class Inventory:
     files: tuple[InventoryFile, ...]
     folders: tuple[Folder, ...]
     links: tuple[Link, ...]
+    pointer: Pointer | None
     tensors: tuple[TensorRecord, ...]
     notes: dict[str, str] = field(default_factory=dict)
     """Versions of what wrote and sealed it, and the loss where it is known; texts only."""
@@ -58,6 +70,7 @@ class Inventory:
                 ],
                 "folders": encode_folders(self.folders),
                 "links": encode_links(self.links),
+                "pointer": encode_pointer(self.pointer),
                 "tensors": encode_tensors(self.tensors),
                 "notes": dict(self.notes),
             }
@@ -90,6 +103,7 @@ def decode_inventory(raw: bytes, where: str) -> Inventory:
         files,
         decode_folders(document, where),
         decode_links(document, where),
+        decode_pointer(document, where),
         decode_tensors(document, len(files), where),
         {key: str(value) for key, value in canonical.object_field(document, "notes", where=where).items()},
     )

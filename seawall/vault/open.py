@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from seawall.errors import CorruptError, KeyMissingError, TrustError
+from seawall.kernels.crc64 import crc64
 from seawall.vault import codecs
 from seawall.vault.header import HEADER_BYTES, Header, parse_header
 from seawall.vault.records import TAG_BYTES, RecordCipher, derive
@@ -121,29 +122,23 @@ def _check_signature(
         )
 
 
-def scrub(frame: Frame, read_into: Callable[[int, memoryview], int]) -> list[int]:
+def scrub(frame: Frame, read: Callable[[int, int], memoryview]) -> list[int]:
     """Read every stored byte of the records back and return the numbers of those that are damaged. Needs no secret key.
 
-    The frame itself was read and verified; the CRC over the whole is checked too, so that header and tail are what they were.
+    ``read(start, length)`` lends the bytes there until it is called again. The frame itself was read and verified; the CRC over the
+    whole is checked too, so that header and tail are what they were.
     """
-    from seawall.kernels.crc64 import crc64
-
     damaged = []
-    crc = 0
-    buffer = memoryview(bytearray(max(leaf.length for leaf in frame.leaves)))
     crc = crc64(frame.header.pack())
     for number, leaf in enumerate(frame.leaves):
-        record = buffer[: leaf.length]
-        count = read_into(frame.offsets[number], record)
-        crc = crc64(record[:count], crc)
-        if count != leaf.length or not frame.check_record(number, record):
+        record = read(frame.offsets[number], leaf.length)
+        crc = crc64(record, crc)
+        if not frame.check_record(number, record):
             damaged.append(number)
     if damaged:
         return damaged
     tail_offset = frame.offsets[-1] + frame.leaves[-1].length
-    tail = memoryview(bytearray(frame.length - TRAILER_BYTES - tail_offset))
-    count = read_into(tail_offset, tail)
-    if crc64(tail[:count], crc) != frame.crc64:
+    if crc64(read(tail_offset, frame.length - TRAILER_BYTES - tail_offset), crc) != frame.crc64:
         raise CorruptError("the CRC over the whole object disagrees", where=frame.where, why="header or tail changed between two reads")
     return damaged
 

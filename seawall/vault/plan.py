@@ -37,6 +37,14 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Pointer:
+    """A file that a framework finds its step by (DeepSpeed's ``latest``, Megatron's tracker); a restore writes it."""
+
+    name: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The plan of one sealing. The number of a file is its index in ``files``."""
 
@@ -56,6 +64,7 @@ class Plan:
     files: tuple[PlannedFile, ...]
     folders: tuple[Folder, ...]
     links: tuple[Link, ...]
+    pointer: Pointer | None
     tensors: tuple[TensorRecord, ...]
     batches: int
 
@@ -86,6 +95,7 @@ class Plan:
                 ],
                 "folders": encode_folders(self.folders),
                 "links": encode_links(self.links),
+                "pointer": encode_pointer(self.pointer),
                 "tensors": encode_tensors(self.tensors),
             }
         )
@@ -97,6 +107,18 @@ def encode_folders(folders: Sequence[Folder]) -> list[Document]:
 
 def encode_links(links: Sequence[Link]) -> list[Document]:
     return [{"name": link.name, "target": link.target} for link in links]
+
+
+def encode_pointer(pointer: Pointer | None) -> Document | None:
+    return None if pointer is None else {"name": pointer.name, "content": pointer.content}
+
+
+def decode_pointer(document: Document, where: str) -> Pointer | None:
+    if document.get("pointer") is None:
+        return None
+    pointer = canonical.object_field(document, "pointer", where=where)
+    name = checked_name(canonical.text_field(pointer, "name", where=where, most=255), where)
+    return Pointer(name, canonical.text_field(pointer, "content", where=where))
 
 
 def checked_name(name: str, where: str) -> str:
@@ -160,6 +182,7 @@ def decode_plan(raw: bytes, where: str) -> Plan:
         files,
         decode_folders(document, where),
         decode_links(document, where),
+        decode_pointer(document, where),
         decode_tensors(document, len(files), where),
         batches,
     )

@@ -96,13 +96,30 @@ def _rebuild_file(
     progress(0, 1)
 
 
+def finish_tree(tree: Path, inventory: Inventory) -> None:
+    """What comes after the files: links, modes of empty folders, the pointer. :class:`CorruptError` for a link that leaves the tree."""
+    for link in inventory.links:
+        inside = os.path.normpath(os.path.join(os.path.dirname(link.name), link.target))
+        if os.path.isabs(link.target) or inside == ".." or inside.startswith("../"):
+            raise CorruptError("a link of the checkpoint leaves it", where=link.name, why=link.target)
+        if not (tree / link.name).is_symlink():
+            (tree / link.name).symlink_to(link.target)
+    for folder in inventory.folders:
+        os.chmod(tree / folder.name, folder.mode & 0o777)
+    if inventory.pointer is not None:
+        (tree / inventory.pointer.name).write_text(inventory.pointer.content)
+
+
 def mtime_ns(file: InventoryFile) -> int:
     """When the file was last changed where it was sealed, in nanoseconds since 1970."""
     return int(file.identity.split(":", 1)[0])
 
 
 def _make_folders(tree: Path, inventory: Inventory) -> None:
-    for name in {os.path.dirname(entry.name) for entry in (*inventory.files, *inventory.links)} | {f.name for f in inventory.folders}:
+    folders = {folder.name for folder in inventory.folders}
+    folders.update(os.path.dirname(file.name) for file in inventory.files)
+    folders.update(os.path.dirname(link.name) for link in inventory.links)
+    for name in folders:
         (tree / name).mkdir(parents=True, exist_ok=True)
 
 

@@ -1,0 +1,182 @@
+"""Proofs: signed statements of a verifier about one copy, in one chain per verifier.
+
+``runs/<run>/proofs/<verifier>/<seq>.json`` is a DSSE envelope over a batch of proofs. Each batch names the digest of the one
+before; the log names the newest (``proof-heads``), so proofs that were cut off or replaced are noticed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from seawall.errors import BusyError, CorruptError, NoSuchObjectError, ObjectExistsError, TrustError
+from seawall.stores.base import Store
+from seawall.vault import canonical, dsse
+from seawall.vault.canonical import Document
+from seawall.vault.identity import checked_run
+from seawall.vault.signing import PublicKey, SigningKey
+from seawall.verify.levels import Level
+
+PAYLOAD_TYPE = "application/vnd.seawall.proofs.v1+json"
+NO_BATCH = "0" * 64
+_MAX_TRIES = 16
+OK = "ok"
+FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One finding about one copy. ``evidence`` is texts: counts, digests, the damaged objects and records."""
+
+    sealing: str
+    manifest: str
+    """SHA-256 of the manifest that the copy was compared with."""
+    store: str
+    """Id of the store that holds the copy."""
+    level: Level
+    result: str
+    """``ok`` or ``failed``."""
+    method: str
+    at: str
+    """When the check ended, by the verifier's clock."""
+    evidence: dict[str, str] = field(default_factory=dict)
+    versions: str = ""
+    """SHA-256 over the version ids that were read, on stores that have versions."""
+
+    def document(self) -> Document:
+        return {
+            "sealing": self.sealing,
+            "manifest": self.manifest,
+            "store": self.store,
+            "level": self.level.name,
+            "result": self.result,
+            "method": self.method,
+            "at": self.at,
+            "evidence": dict(self.evidence),
+            "versions": self.versions,
+        }
+
+
+@dataclass(frozen=True)
+class ProofBatch:
+    """What one link of a verifier's chain says."""
+
+    run: str
+    verifier: str
+    seq: int
+    prev: str
+    proofs: tuple[Proof, ...]
+
+    def payload(self) -> bytes:
+        return canonical.encode(
+            {
+                "format": canonical.FORMAT,
+                "run": self.run,
+                "verifier": self.verifier,
+                "seq": canonical.number(self.seq),
+                "prev": self.prev,
+                "proofs": [proof.document() for proof in self.proofs],
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A verifier's chain as a store has it: all its batches, in order, and the digest of the last."""
+
+    verifier: str
+    batches: tuple[ProofBatch, ...]
+    digest: str
+
+    @property
+    def seq(self) -> int:
+        return len(self.batches)
+
+    @property
+    def proofs(self) -> list[Proof]:
+        return [proof for batch in self.batches for proof in batch.proofs]
+
+
+def proof_key(run: str, verifier: str, seq: int) -> str:
+    """Where a store keeps batch ``seq`` of a verifier."""
+    return f"runs/{checked_run(run)}/proofs/{verifier}/{seq:016d}.json"
+
+
+def read_chain(store: Store, run: str, verifier: str, resolve: Callable[[str], PublicKey | None]) -> Chain:
+    """All batches of one verifier, each verified. ``resolve`` admits verifiers. An empty chain where there are none."""
+    batches: list[ProofBatch] = []
+    digest = NO_BATCH
+    while True:
+        seq = len(batches) + 1
+        key = proof_key(run, verifier, seq)
+        try:
+            raw = store.get(key)
+        except NoSuchObjectError:
+            return Chain(verifier, tuple(batches), digest)
+        batches.append(parse_batch(raw, run, verifier, seq, digest, resolve, f"{store.url}/{key}"))
+        digest = dsse.digest(raw)
+
+
+def append_proofs(store: Store, run: str, proofs: Sequence[Proof], key: SigningKey, resolve: Callable[[str], PublicKey | None]) -> Chain:
+    """Add one signed batch to this verifier's chain; two that append at once take two numbers."""
+    chain = read_chain(store, run, key.key_id, resolve)
+    for _ in range(_MAX_TRIES):
+        batch = ProofBatch(run, key.key_id, chain.seq + 1, chain.digest, tuple(proofs))
+        raw = dsse.sign(PAYLOAD_TYPE, batch.payload(), [key]).encode()
+        try:
+            store.put(proof_key(run, key.key_id, batch.seq), raw)
+        except ObjectExistsError:
+            chain = read_chain(store, run, key.key_id, resolve)
+            # A time-out may have hidden that this very batch arrived.
+            if batch.seq <= chain.seq and chain.batches[batch.seq - 1] == batch:
+                return chain
+            continue
+        return Chain(key.key_id, (*chain.batches, batch), dsse.digest(raw))
+    raise BusyError("the chain of proofs is being extended by others", where=f"{store.url} {run} {key.key_id}", do="run it again")
+
+
+def parse_batch(
+    raw: bytes, run: str, verifier: str, seq: int, prev: str, resolve: Callable[[str], PublicKey | None], where: str
+) -> ProofBatch:
+    """Verify and read one link of a chain."""
+    envelope = dsse.Envelope.decode(raw, where=where)
+    signers = dsse.verify(envelope, PAYLOAD_TYPE, resolve, where=where)
+    document = canonical.decode(envelope.payload, where=where)
+    canonical.check_format(document, where=where)
+    batch = ProofBatch(
+        canonical.text_field(document, "run", where=where),
+        canonical.hex_field(document, "verifier", 16, where=where),
+        canonical.number_field(document, "seq", where=where),
+        canonical.hex32_field(document, "prev", where=where),
+        tuple(_parse_proof(item, where) for item in canonical.list_field(document, "proofs", where=where)),
+    )
+    if (batch.run, batch.verifier, batch.seq, batch.prev) != (run, verifier, seq, prev) or verifier not in signers:
+        raise TrustError(
+            "a batch of proofs is out of its place in the chain", where=where, why="run, verifier, number or predecessor differ"
+        )
+    if batch.payload() != envelope.payload:
+        raise CorruptError("a batch of proofs has fields that this reader does not know", where=where)
+    return batch
+
+
+def _parse_proof(item: object, where: str) -> Proof:
+    if not isinstance(item, dict):
+        raise CorruptError("a proof is not an object", where=where)
+    result = canonical.text_field(item, "result", where=where)
+    level = canonical.text_field(item, "level", where=where)
+    evidence = canonical.object_field(item, "evidence", where=where)
+    if result not in (OK, FAILED) or not all(isinstance(value, str) for value in evidence.values()):
+        raise CorruptError("a proof is malformed", where=where)
+    try:
+        parsed = Level.parse(level)
+    except ValueError as error:
+        raise CorruptError("a proof is malformed", where=where, why=str(error)) from None
+    return Proof(
+        canonical.hex_field(item, "sealing", 16, where=where),
+        canonical.hex32_field(item, "manifest", where=where),
+        canonical.hex_field(item, "store", 16, where=where),
+        parsed,
+        result,
+        canonical.text_field(item, "method", where=where),
+        canonical.time_field(item, "at", where=where),
+        dict(evidence),
+        canonical.text_field(item, "versions", where=where, empty=True),
+    )

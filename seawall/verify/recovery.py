@@ -1,0 +1,154 @@
+"""What is proved about each copy right now, and which checkpoint is the recovery point. Pure functions of log and proofs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from seawall.clock import parse_utc
+from seawall.log.state import CommitRecord, RunState
+from seawall.verify.levels import AgePolicy, Level
+from seawall.verify.proofs import FAILED, Proof
+
+
+@dataclass(frozen=True)
+class CopyState:
+    """One copy of one sealing, as a reader judges it at a moment."""
+
+    sealing: str
+    store: str
+    level: Level | None
+    """Highest level that holds; None when nothing does (never proved, lapsed, or failed since)."""
+    failure: Proof | None
+    """The failure that stands, if one does."""
+    proved_at: str | None
+    """When the proof that the level rests on was made."""
+    lapses_at: datetime | None
+    """When the level falls if nothing is proved again."""
+
+
+def copy_states(sealing: str, proofs: Sequence[Proof], now: datetime, policy: AgePolicy) -> dict[str, CopyState]:
+    """Store id → state, for every store that has a proof about this sealing.
+
+    A copy's level is its own newest unlapsed L2 together with the sealing's highest unlapsed level, because the same
+    bytes lie in every store: content that was decrypted well once is well wherever every stored byte agrees. A
+    failure of a copy stands until a later proof of at least L2 of the same copy; a failed content level (L3 and up)
+    stands for the sealing until that level is proved again.
+    """
+    of_sealing = sorted((proof for proof in proofs if proof.sealing == sealing), key=lambda proof: proof.at)
+    content = _content_level(of_sealing, now, policy)
+    states = {}
+    for store in sorted({proof.store for proof in of_sealing}):
+        own = [proof for proof in of_sealing if proof.store == store]
+        states[store] = _copy_state(sealing, store, own, content, now, policy)
+    return states
+
+
+def _fresh(proof: Proof, now: datetime, policy: AgePolicy) -> bool:
+    # A proof from the future says that a clock is wrong; it does not count longer than others.
+    return parse_utc(proof.at) <= now <= parse_utc(proof.at) + policy.max_age(proof.level)
+
+
+def _content_level(proofs: Sequence[Proof], now: datetime, policy: AgePolicy) -> Proof | None:
+    best: Proof | None = None
+    for level in (Level.L5, Level.L4, Level.L3):
+        of_level = [proof for proof in proofs if proof.level == level]
+        if of_level and of_level[-1].result == FAILED:
+            best = None if best is None or best.at < of_level[-1].at else best
+            continue
+        if best is None and of_level and _fresh(of_level[-1], now, policy):
+            best = of_level[-1]
+    return best
+
+
+def _copy_state(sealing: str, store: str, own: Sequence[Proof], content: Proof | None, now: datetime, policy: AgePolicy) -> CopyState:
+    failure: Proof | None = None
+    for proof in own:
+        if proof.result == FAILED:
+            failure = proof
+        elif failure is not None and proof.level >= max(Level.L2, failure.level):
+            failure = None
+    if failure is not None:
+        return CopyState(sealing, store, None, failure, failure.at, None)
+    # Whoever proved L3 or more of a copy read all its bytes, so that counts as its L2.
+    own_bytes = [p for p in own if p.level >= Level.L2 and _fresh_as(p, Level.L2, now, policy)]
+    if own_bytes:
+        basis = own_bytes[-1]
+        lapses = parse_utc(basis.at) + policy.max_age(Level.L2)
+        if content is None:
+            return CopyState(sealing, store, Level.L2, None, basis.at, lapses)
+        return CopyState(
+            sealing, store, content.level, None, content.at, min(lapses, parse_utc(content.at) + policy.max_age(content.level))
+        )
+    for level in (Level.L1, Level.L0):
+        light = [proof for proof in own if proof.level == level and _fresh(proof, now, policy)]
+        if light:
+            return CopyState(sealing, store, level, None, light[-1].at, parse_utc(light[-1].at) + policy.max_age(level))
+    return CopyState(sealing, store, None, None, own[-1].at if own else None, None)
+
+
+def _fresh_as(proof: Proof, level: Level, now: datetime, policy: AgePolicy) -> bool:
+    return parse_utc(proof.at) <= now <= parse_utc(proof.at) + policy.max_age(level)
+
+
+@dataclass(frozen=True)
+class RecoveryPoint:
+    """The newest checkpoint that can be counted on, and the stores it can be restored from, best first."""
+
+    commit: CommitRecord
+    stores: tuple[str, ...]
+    level: Level
+
+
+@dataclass(frozen=True)
+class RecoveryDecision:
+    """The recovery point, or None; and for each newer checkpoint why it is not it."""
+
+    point: RecoveryPoint | None
+    passed_over: tuple[tuple[CommitRecord, str], ...]
+
+
+def recovery_point(
+    state: RunState, proofs: Sequence[Proof], now: datetime, policy: AgePolicy, required: Level, at_most_step: int | None = None
+) -> RecoveryDecision:
+    """The newest committed checkpoint with a copy at ``required`` or better: not quarantined, not orphaned, not deleted.
+
+    With ``at_most_step`` the newest whose step is not above it.
+    """
+    by_sealing: Mapping[str, list[Proof]] = _grouped(proofs)
+    passed: list[tuple[CommitRecord, str]] = []
+    for commit in sorted(state.commits.values(), key=lambda commit: (commit.step, commit.seq), reverse=True):
+        if at_most_step is not None and commit.step > at_most_step:
+            continue
+        reasons = state.quarantine_reasons(commit.sealing)
+        if reasons:
+            passed.append((commit, f"quarantined: {reasons[0]}"))
+            continue
+        # A proof of another manifest says nothing about this one.
+        relevant = [proof for proof in by_sealing.get(commit.sealing, []) if proof.manifest == commit.manifest]
+        states = copy_states(commit.sealing, relevant, now, policy)
+        good = [
+            copy
+            for copy in states.values()
+            if copy.level is not None and copy.level >= required and not state.is_deleted(commit.sealing, copy.store)
+        ]
+        if good:
+            good.sort(key=lambda copy: (-(copy.level or 0), copy.store))
+            return RecoveryDecision(RecoveryPoint(commit, tuple(copy.store for copy in good), good[0].level or Level.L0), tuple(passed))
+        passed.append((commit, _why_not(states, required)))
+    return RecoveryDecision(None, tuple(passed))
+
+
+def _why_not(states: Mapping[str, CopyState], required: Level) -> str:
+    if not states:
+        return "no copy was ever proved"
+    failures = sum(copy.failure is not None for copy in states.values())
+    if failures:
+        return f"{failures} of {len(states)} copies failed their last proof, none is at {required.name}"
+    return f"no copy is at {required.name} now (never proved so far, or lapsed)"
+
+
+def _grouped(proofs: Sequence[Proof]) -> dict[str, list[Proof]]:
+    grouped: dict[str, list[Proof]] = {}
+    for proof in proofs:
+        grouped.setdefault(proof.sealing, []).append(proof)
+    return grouped

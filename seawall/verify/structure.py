@@ -1,0 +1,41 @@
+"""Comparing the structure of a rebuilt checkpoint with its inventory: names, shapes, dtypes and places of all tensors."""
+
+import os
+from pathlib import Path
+
+from seawall.checkpoint.inspect import inspect
+from seawall.checkpoint.inspection import Verdict
+from seawall.vault.inventory import Inventory
+
+_MAX_PROBLEMS = 100
+
+Shape = tuple[str, tuple[int, ...], tuple[tuple[str, int, int | None, tuple[int, ...], tuple[int, ...]], ...]]
+
+
+def differences(tree: Path, inventory: Inventory) -> list[tuple[str, str]]:
+    """(tensor or file, why) for everything that differs; empty when the structure is the one of save time."""
+    inspection = inspect(str(tree), layout=inventory.layout)
+    # Frameworks with a pointer keep the checkpoint in a folder below the one that the pointer lies in.
+    below = os.path.relpath(inspection.path, os.path.realpath(tree))
+    prefix = "" if below == "." else below + "/"
+    problems = [(reason.tensor or reason.file, reason.text) for reason in inspection.reasons if reason.verdict > Verdict.WARN]
+    found: dict[str, Shape] = {
+        tensor.name: (tensor.dtype, tensor.shape, tuple((prefix + p.file, p.nbytes, p.start, p.offsets, p.shape) for p in tensor.pieces))
+        for tensor in inspection.tensors
+    }
+    expected: dict[str, Shape] = {
+        tensor.name: (
+            tensor.dtype,
+            tensor.shape,
+            tuple((inventory.files[p.file].name, p.nbytes, p.start, p.offsets, p.shape) for p in tensor.pieces),
+        )
+        for tensor in inventory.tensors
+    }
+    for name in sorted(expected.keys() | found.keys()):
+        if name not in found:
+            problems.append((name, "the tensor is not there"))
+        elif name not in expected:
+            problems.append((name, "the tensor was not there at save time"))
+        elif found[name] != expected[name]:
+            problems.append((name, f"dtype, shape or place differ: {found[name][:2]} now, {expected[name][:2]} at save time"))
+    return problems[:_MAX_PROBLEMS]
