@@ -5,7 +5,7 @@ the command line, with the same outcome. Together with ``seawall.plugins`` and t
 imports Airflow (an import contract holds it).
 
 * Triggers only observe. Airflow rebuilds one from ``serialize()`` after its host dies, and runs it from the start.
-* Operators read ``data_interval_start`` through a helper that falls back to ``run_after``: runs that were started by an
+* Operators read ``data_interval_start`` through one function, which falls back to ``run_after``: runs that were started by an
   asset or by hand have no interval.
 
 The operators arrive with the Airflow suite.
