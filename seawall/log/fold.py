@@ -44,10 +44,10 @@ def content_of(body: bodies.Body) -> str:
     return dsse.digest(canonical.encode({"kind": body.kind, "body": body.as_document()}))
 
 
-def _refuse(entry: Entry, why: str) -> TrustError:
+def _refuse(state: RunState, why: str) -> TrustError:
     return TrustError(
-        f"log entry {entry.seq} may not be there",
-        where=entry_key(entry.run, entry.seq),
+        f"log entry {state.seq + 1} may not be there",
+        where=entry_key(state.run, state.seq + 1),
         why=why,
         do="compare with the mirrors (`seawall log verify`); nothing is deleted or promoted on this history until it is explained",
     )
@@ -76,7 +76,9 @@ def _apply(state: RunState, signed: SignedEntry) -> None:
         case bodies.ProofHeads():
             _heads(state, signed, entry.body)
         case bodies.TrustChange():
-            _adopt(state, entry, read_list(entry.body.trust_list, state.root, where=entry_key(entry.run, entry.seq)), entry.body.trust_list)
+            _adopt(
+                state, entry, read_list(entry.body.trust_list, state.root, where=entry_key(state.run, state.seq + 1)), entry.body.trust_list
+            )
         case bodies.Move():
             state.coordination = entry.body.store
             state.moved_at = entry.seq
@@ -90,26 +92,26 @@ def _apply(state: RunState, signed: SignedEntry) -> None:
 
 def _check_place(state: RunState, entry: Entry) -> None:
     if entry.run != state.run:
-        raise _refuse(entry, f"it belongs to run {entry.run!r}, this is the log of {state.run!r}")
+        raise _refuse(state, f"it belongs to run {entry.run!r}, this is the log of {state.run!r}")
     if entry.seq != state.seq + 1:
-        raise _refuse(entry, f"entry {state.seq + 1} is expected here")
+        raise _refuse(state, f"entry {state.seq + 1} is expected here")
     if entry.prev != state.digest:
-        raise _refuse(entry, f"it follows an entry with digest {entry.prev[:16]}…, entry {state.seq} has {state.digest[:16]}…")
+        raise _refuse(state, f"it follows an entry with digest {entry.prev[:16]}…, entry {state.seq} has {state.digest[:16]}…")
     if (entry.kind == bodies.Genesis.kind) != (state.seq == 0):
-        raise _refuse(entry, "a log begins with its one genesis entry")
+        raise _refuse(state, "a log begins with its one genesis entry")
     if entry.op in state.done:
-        raise _refuse(entry, f"operation {entry.op} is in the log already, as entry {state.done[entry.op].seq}")
+        raise _refuse(state, f"operation {entry.op} is in the log already, as entry {state.done[entry.op].seq}")
     expected = state.epoch + 1 if entry.kind == bodies.Epoch.kind else state.epoch
     if entry.epoch > expected:
-        raise _refuse(entry, f"it claims epoch {entry.epoch}, the log is in epoch {state.epoch}")
+        raise _refuse(state, f"it claims epoch {entry.epoch}, the log is in epoch {state.epoch}")
     # Only a commit may be late: it is the one entry that a fenced writer can still have on its way.
     if entry.epoch < expected and entry.kind != bodies.Commit.kind:
-        raise _refuse(entry, f"it was signed for epoch {entry.epoch}, the log is in epoch {state.epoch}")
+        raise _refuse(state, f"it was signed for epoch {entry.epoch}, the log is in epoch {state.epoch}")
 
 
 def _check_signer(state: RunState, signed: SignedEntry) -> None:
     entry = signed.entry
-    where = entry_key(entry.run, entry.seq)
+    where = entry_key(state.run, state.seq + 1)
     # Entries that quote a list are judged by that list: the root signed it, and when every key that could speak
     # for the old one is lost or revoked, the root can still name new ones.
     trust: TrustList | None
@@ -118,26 +120,26 @@ def _check_signer(state: RunState, signed: SignedEntry) -> None:
     else:
         trust = state.trust
     if trust is None:
-        raise _refuse(entry, "no trust list is in force")
+        raise _refuse(state, "no trust list is in force")
     roles = bodies.signers(entry.kind)
     why = trust.why_not(signed.signer, roles)
     if why:
-        raise _refuse(entry, why)
+        raise _refuse(state, why)
     keys: dict[str, PublicKey] = {signed.signer: trust.keys[signed.signer].public}
     dsse.verify(signed.envelope, signed.envelope.payload_type, keys.get, where=where)
 
 
 def _genesis(state: RunState, entry: Entry, body: bodies.Genesis) -> None:
     state.coordination = body.store
-    trust = read_list(body.trust_list, state.root, where=entry_key(entry.run, entry.seq))
+    trust = read_list(body.trust_list, state.root, where=entry_key(state.run, state.seq + 1))
     state.trust, state.trust_bytes = trust, body.trust_list
     state.revoked_at = dict.fromkeys(trust.revoked, entry.seq)
 
 
 def _adopt(state: RunState, entry: Entry, trust: TrustList, stored: bytes) -> None:
     if state.trust is None:
-        raise _refuse(entry, "no trust list is in force")
-    check_successor(state.trust, trust, where=entry_key(entry.run, entry.seq))
+        raise _refuse(state, "no trust list is in force")
+    check_successor(state.trust, trust, where=entry_key(state.run, state.seq + 1))
     for key_id in trust.revoked:
         state.revoked_at.setdefault(key_id, entry.seq)
     state.trust, state.trust_bytes = trust, stored
@@ -145,11 +147,11 @@ def _adopt(state: RunState, entry: Entry, trust: TrustList, stored: bytes) -> No
 
 def _epoch(state: RunState, entry: Entry, body: bodies.Epoch) -> None:
     if body.number != entry.epoch:
-        raise _refuse(entry, f"it opens epoch {body.number} and is signed for epoch {entry.epoch}")
+        raise _refuse(state, f"it opens epoch {body.number} and is signed for epoch {entry.epoch}")
     for writer in body.writers:
         why = state.trust.why_not(writer, ("writer",)) if state.trust else "no trust list is in force"
         if why:
-            raise _refuse(entry, f"it admits a writer that may not write: {why}")
+            raise _refuse(state, f"it admits a writer that may not write: {why}")
     state.epochs[body.number] = EpochRecord(body.number, body.writers, body.reason, entry.seq, entry.op, entry.at)
     state.epoch = body.number
 
@@ -158,13 +160,13 @@ def _commit(state: RunState, signed: SignedEntry, body: bodies.Commit) -> None:
     entry = signed.entry
     epoch = state.epochs.get(entry.epoch)
     if epoch is None:
-        raise _refuse(entry, "no epoch is open")
+        raise _refuse(state, "no epoch is open")
     if signed.signer not in epoch.writers:
-        raise _refuse(entry, f"key {signed.signer} was not admitted to epoch {entry.epoch}")
+        raise _refuse(state, f"key {signed.signer} was not admitted to epoch {entry.epoch}")
     if body.written > entry.epoch:
-        raise _refuse(entry, f"the checkpoint claims epoch {body.written}, its committer epoch {entry.epoch}")
+        raise _refuse(state, f"the checkpoint claims epoch {body.written}, its committer epoch {entry.epoch}")
     if body.sealing in state.commits or body.sealing in state.orphans:
-        raise _refuse(entry, f"sealing {body.sealing} is committed already")
+        raise _refuse(state, f"sealing {body.sealing} is committed already")
     orphan = ""
     if entry.epoch < state.epoch:
         orphan = f"committed under epoch {entry.epoch}, which epoch {entry.epoch + 1} had closed"
@@ -207,7 +209,7 @@ def _mark(state: RunState, signed: SignedEntry, sealing: str, reason: str) -> No
 def _lift(state: RunState, entry: Entry, body: bodies.Lift) -> None:
     mark = state.marks.get(body.lifts)
     if mark is None:
-        raise _refuse(entry, f"it lifts {body.lifts}, which is no quarantine or hold")
+        raise _refuse(state, f"it lifts {body.lifts}, which is no quarantine or hold")
     if mark.lifted_by:
         # Two operators lifting one mark at once is no incident; the first counts.
         return
@@ -224,9 +226,9 @@ def _lift(state: RunState, entry: Entry, body: bodies.Lift) -> None:
 
 def _tombstone(state: RunState, entry: Entry, body: bodies.Tombstone) -> None:
     if body.sealing not in state.commits and body.sealing not in state.orphans:
-        raise _refuse(entry, f"it deletes a copy of {body.sealing}, which was never committed")
+        raise _refuse(state, f"it deletes a copy of {body.sealing}, which was never committed")
     if state.is_deleted(body.sealing, body.store):
-        raise _refuse(entry, f"the copy of {body.sealing} in {body.store} has a tombstone already")
+        raise _refuse(state, f"the copy of {body.sealing} in {body.store} has a tombstone already")
     record = TombstoneRecord(body.sealing, body.store, body.plan, entry.seq)
     state.tombstones[body.sealing] = (*state.tombstones.get(body.sealing, ()), record)
 
@@ -237,12 +239,12 @@ def _heads(state: RunState, signed: SignedEntry, body: bodies.ProofHeads) -> Non
     speaks_for_itself = trust is not None and trust.keys[signed.signer].role == "verifier"
     for head in body.heads:
         if speaks_for_itself and head.verifier != signed.signer:
-            raise _refuse(entry, f"verifier {signed.signer} states the head of {head.verifier}")
+            raise _refuse(state, f"verifier {signed.signer} states the head of {head.verifier}")
         if trust is None or head.verifier not in trust.keys or trust.keys[head.verifier].role != "verifier":
-            raise _refuse(entry, f"{head.verifier} is no verifier's key")
+            raise _refuse(state, f"{head.verifier} is no verifier's key")
         known = state.heads.get(head.verifier)
         if known and (head.seq < known.seq or (head.seq == known.seq and head.digest != known.digest)):
-            raise _refuse(entry, f"the chain of verifier {head.verifier} went back from {known.seq} to {head.seq}, or forked there")
+            raise _refuse(state, f"the chain of verifier {head.verifier} went back from {known.seq} to {head.seq}, or forked there")
         state.heads[head.verifier] = HeadRecord(head.verifier, head.seq, head.digest, entry.seq)
 
 

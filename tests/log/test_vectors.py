@@ -1,0 +1,423 @@
+"""One fault an entry: each is refused by name, and the same log without the fault is read."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from seawall.errors import CorruptError, FreshnessError, NoSuchCopyError, SeawallError, TrustError
+from seawall.log.bodies import (
+    SIGNERS,
+    Body,
+    Commit,
+    Epoch,
+    Genesis,
+    Hold,
+    Lease,
+    Lift,
+    Move,
+    ProofHead,
+    ProofHeads,
+    Quarantine,
+    Tombstone,
+    TrustChange,
+    Unread,
+    WriteOff,
+)
+from seawall.log.entries import NO_ENTRY, PAYLOAD_TYPE, entry_key, operation_id
+from seawall.log.identity import identify
+from seawall.log.read import read_log
+from seawall.testing.memory import MemoryStore
+from seawall.vault import canonical, dsse
+from seawall.vault.signing import ROLES
+from seawall.vault.trust import read_list, sign_list
+from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, longer, read, trust_list
+
+SEALING = commit_body(2).sealing
+
+
+def next_list(revoke: str = "", root: str = "root") -> bytes:
+    old = read_list(trust_list(), KEYS.root.public)
+    new = old.with_revocation(revoke, "lost") if revoke else old.with_key(KEYS.stranger.public, "writer", TickClock())
+    return sign_list(new, getattr(KEYS, root))
+
+
+BODIES: dict[str, Body] = {
+    "epoch": Epoch(2, (KEYS.writer.key_id,), "next"),
+    "commit": commit_body(9),
+    "quarantine": Quarantine(SEALING, "odd"),
+    "hold": Hold("wait"),
+    "lift": Lift(operation_id("test", "4"), "fine again"),
+    "tombstone": Tombstone(SEALING, hexed("store", 16), hexed("plan", 32)),
+    "trust": TrustChange(next_list()),
+    "proof-heads": ProofHeads((ProofHead(KEYS.verifier.key_id, 1, hexed("proof", 32)),)),
+    "lease": Lease("host", "retention", "2026-03-01T00:00:00.000000Z"),
+    "write-off": WriteOff(SEALING, b"statement"),
+    "move": Move(hexed("elsewhere", 16), "disk is full"),
+}
+
+
+def some() -> Hand:
+    """Genesis, epoch 1, a commit and a quarantine of it."""
+    _, hand = begun()
+    hand.write(commit_body(2), KEYS.writer)
+    hand.write(Quarantine(SEALING, "odd"), KEYS.verifier)
+    return hand
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("kind", list(BODIES))
+def test_each_kind_is_read_from_its_roles_only(kind: str, role: str) -> None:
+    hand = some()
+    hand.write(BODIES[kind], KEYS.of(role))
+    if role not in SIGNERS[kind]:
+        with pytest.raises(TrustError, match=f"is a {role}'s"):
+            read(hand.store)
+    elif kind == "move":
+        with pytest.raises(TrustError, match="entry 5 moved it"):
+            read(hand.store)
+        assert read(hand.store, mirror=True).state.moved_at == 5
+    else:
+        state = read(hand.store).state
+        assert state.seq == 5
+        assert state.done[operation_id("test", "5")].seq == 5
+
+
+@pytest.mark.parametrize("role", [role for role in ROLES if role != "coordinator"])
+def test_genesis_is_the_coordinators(role: str) -> None:
+    store = MemoryStore()
+    Hand(store).write(Genesis(identify(store, create=True), trust_list()), KEYS.of(role))
+    with pytest.raises(TrustError, match="needs coordinator"):
+        read(store)
+
+
+def test_every_kind_has_signers_and_is_tested() -> None:
+    assert set(BODIES) | {"genesis"} == set(SIGNERS)
+
+
+def edited(
+    hand: Hand, edit: Callable[[dict[str, object]], object], *, dump: Callable[[dict[str, object]], bytes] = canonical.encode
+) -> None:
+    document = canonical.decode(hand.entry(Hold("x")).encode())
+    edit(document)
+    hand.put(dump(document), KEYS.operator)
+
+
+def loose(document: dict[str, object]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+VECTORS: dict[str, tuple[Callable[[Hand], object], type[SeawallError], str]] = {
+    "wrong prev": (lambda hand: hand.write(Hold("x"), KEYS.operator, prev=hexed("other", 32)), TrustError, "it follows an entry"),
+    "prev of genesis": (lambda hand: hand.write(Hold("x"), KEYS.operator, prev=NO_ENTRY), TrustError, "it follows an entry"),
+    "number too high": (lambda hand: hand.write(Hold("x"), KEYS.operator, seq=6), TrustError, "entry 5 is expected here"),
+    "number too low": (lambda hand: hand.write(Hold("x"), KEYS.operator, seq=4), TrustError, "entry 5 is expected here"),
+    "number zero": (lambda hand: hand.write(Hold("x"), KEYS.operator, seq=0), CorruptError, "too small"),
+    "another run": (lambda hand: hand.write(Hold("x"), KEYS.operator, run="other"), TrustError, "belongs to run 'other'"),
+    "run is no name": (lambda hand: hand.write(Hold("x"), KEYS.operator, run="../gpt"), CorruptError, "names no run"),
+    "old epoch": (lambda hand: hand.write(Hold("x"), KEYS.operator, epoch=0), TrustError, "signed for epoch 0"),
+    "epoch of the future": (lambda hand: hand.write(Hold("x"), KEYS.operator, epoch=2), TrustError, "claims epoch 2"),
+    "commit of the future": (lambda hand: hand.write(commit_body(9), KEYS.writer, epoch=2), TrustError, "claims epoch 2"),
+    "commit without epoch": (lambda hand: hand.write(commit_body(9), KEYS.writer, epoch=0), TrustError, "no epoch is open"),
+    "written in the future": (lambda hand: hand.write(commit_body(9, written=2), KEYS.writer), TrustError, "claims epoch 2, its committer"),
+    "epoch opened again": (lambda hand: hand.write(Epoch(1, (), "again"), KEYS.coordinator), TrustError, "signed for epoch 1"),
+    "epoch passed over": (lambda hand: hand.write(Epoch(3, (), "far"), KEYS.coordinator), TrustError, "claims epoch 3"),
+    "epoch of two numbers": (lambda hand: hand.write(Epoch(3, (), "x"), KEYS.coordinator, epoch=2), TrustError, "opens epoch 3"),
+    "stranger admitted": (lambda hand: hand.write(Epoch(2, (KEYS.stranger.key_id,), "x"), KEYS.coordinator), TrustError, "may not write"),
+    "verifier admitted": (lambda hand: hand.write(Epoch(2, (KEYS.verifier.key_id,), "x"), KEYS.coordinator), TrustError, "may not write"),
+    "foreign signature": (lambda hand: hand.write(commit_body(9), KEYS.stranger), TrustError, "not in trust list 1"),
+    "root signs an entry": (lambda hand: hand.write(Hold("x"), KEYS.root), TrustError, "not in trust list 1"),
+    "writer of no epoch": (lambda hand: hand.write(commit_body(9), KEYS.second_writer), TrustError, "not admitted to epoch 1"),
+    "second genesis": (
+        lambda hand: hand.write(Genesis(hexed("s", 16), trust_list()), KEYS.coordinator),
+        TrustError,
+        "begins with its one genesis",
+    ),
+    "operation twice": (lambda hand: hand.write(Hold("x"), KEYS.operator, op=operation_id("test", "3")), TrustError, "as entry 3"),
+    "sealing committed twice": (lambda hand: hand.write(commit_body(2), KEYS.writer), TrustError, "is committed already"),
+    "unknown kind": (lambda hand: hand.write(Unread("later", {}), KEYS.operator), TrustError, "unknown kind"),
+    "unknown kind, stranger": (
+        lambda hand: hand.write(Unread("later", {}), KEYS.stranger, ignorable=True),
+        TrustError,
+        "not in trust list 1",
+    ),
+    "known kind ignorable": (lambda hand: hand.write(Hold("x"), KEYS.operator, ignorable=True), TrustError, "marked ignorable"),
+    "malformed kind": (lambda hand: hand.write(Unread("La ter", {}), KEYS.operator, ignorable=True), CorruptError, "malformed kind"),
+    "lift of nothing": (lambda hand: hand.write(Lift(operation_id("test", "3"), "x"), KEYS.operator), TrustError, "no quarantine or hold"),
+    "tombstone of nothing": (
+        lambda hand: hand.write(Tombstone(hexed("none", 16), hexed("s", 16), hexed("p", 32)), KEYS.operator),
+        TrustError,
+        "never committed",
+    ),
+    "head of another verifier": (
+        lambda hand: hand.write(ProofHeads((ProofHead(KEYS.second_verifier.key_id, 1, hexed("x", 32)),)), KEYS.verifier),
+        TrustError,
+        "states the head of",
+    ),
+    "head of a writer": (
+        lambda hand: hand.write(ProofHeads((ProofHead(KEYS.writer.key_id, 1, hexed("x", 32)),)), KEYS.operator),
+        TrustError,
+        "no verifier's key",
+    ),
+    "list by another root": (
+        lambda hand: hand.write(TrustChange(next_list(root="other_root")), KEYS.operator),
+        TrustError,
+        "not signed by a key that may",
+    ),
+    "list not the next": (lambda hand: hand.write(TrustChange(trust_list()), KEYS.operator), TrustError, "version 1 after 1"),
+    "list that is none": (lambda hand: hand.write(TrustChange(b"{}"), KEYS.operator), CorruptError, "'signatures' is missing"),
+    "revoked by its own list": (
+        lambda hand: hand.write(TrustChange(next_list(KEYS.operator.key_id)), KEYS.operator),
+        TrustError,
+        "was revoked",
+    ),
+    "another payload type": (
+        lambda hand: hand.put(hand.entry(Hold("x")).encode(), KEYS.operator, payload_type="application/json"),
+        TrustError,
+        "of another type",
+    ),
+    "payload type outside ASCII": (
+        lambda hand: hand.put(hand.entry(Hold("x")).encode(), KEYS.operator, payload_type=PAYLOAD_TYPE + "é"),
+        TrustError,
+        "of another type",
+    ),
+    "another format": (lambda hand: edited(hand, lambda d: d.update(format="2")), CorruptError, "another format"),
+    "field missing": (lambda hand: edited(hand, lambda d: d.pop("at")), CorruptError, "'at' is missing"),
+    "field too many": (lambda hand: edited(hand, lambda d: d.update(extra="x")), CorruptError, "unknown fields"),
+    "body field too many": (
+        lambda hand: edited(hand, lambda d: d.update(body={"reason": "x", "why": "y"})),
+        CorruptError,
+        "unknown fields",
+    ),
+    "reason empty": (lambda hand: edited(hand, lambda d: d.update(body={"reason": ""})), CorruptError, "wrong length"),
+    "reason too long": (lambda hand: edited(hand, lambda d: d.update(body={"reason": "x" * 1001})), CorruptError, "wrong length"),
+    "time is no moment": (lambda hand: edited(hand, lambda d: d.update(at="yesterday")), CorruptError, "no moment"),
+    "number as a number": (lambda hand: edited(hand, lambda d: d.update(seq=5), dump=loose), CorruptError, "not written as text"),
+    "float": (lambda hand: edited(hand, lambda d: d.update(seq=5.0), dump=loose), CorruptError, "not written as text"),
+    "NaN": (lambda hand: edited(hand, lambda d: d.update(seq=float("nan")), dump=loose), CorruptError, "not written as text"),
+    "leading zero": (lambda hand: edited(hand, lambda d: d.update(seq="05")), CorruptError, "not canonical"),
+    "spaces in the payload": (
+        lambda hand: edited(hand, lambda d: None, dump=lambda d: json.dumps(d, sort_keys=True).encode()),
+        CorruptError,
+        "encoded differently",
+    ),
+    "two signatures": (
+        lambda hand: hand.put_stored(dsse.sign(PAYLOAD_TYPE, hand.entry(Hold("x")).encode(), [KEYS.operator, KEYS.verifier]).encode()),
+        TrustError,
+        "has one signature",
+    ),
+    "no signature": (
+        lambda hand: hand.put_stored(dsse.Envelope(PAYLOAD_TYPE, hand.entry(Hold("x")).encode(), ()).encode()),
+        CorruptError,
+        "no signature",
+    ),
+    "signature of other bytes": (
+        lambda hand: hand.put_stored(
+            dsse.Envelope(PAYLOAD_TYPE, hand.entry(Hold("x")).encode(), ((KEYS.operator.key_id, KEYS.operator.sign(b"other")),)).encode()
+        ),
+        TrustError,
+        "a signature is wrong",
+    ),
+    "signature under another's name": (
+        lambda hand: hand.put_stored(
+            dsse.Envelope(
+                PAYLOAD_TYPE,
+                hand.entry(Hold("x")).encode(),
+                ((KEYS.operator.key_id, KEYS.verifier.sign(dsse.pae(PAYLOAD_TYPE, hand.entry(Hold("x")).encode()))),),
+            ).encode()
+        ),
+        TrustError,
+        "a signature is wrong",
+    ),
+    "signed without the type": (
+        lambda hand: hand.put_stored(
+            dsse.Envelope(
+                PAYLOAD_TYPE, hand.entry(Hold("x")).encode(), ((KEYS.operator.key_id, KEYS.operator.sign(hand.entry(Hold("x")).encode())),)
+            ).encode()
+        ),
+        TrustError,
+        "a signature is wrong",
+    ),
+    "trailing newline": (
+        lambda hand: hand.put_stored(dsse.sign(PAYLOAD_TYPE, hand.entry(Hold("x")).encode(), [KEYS.operator]).encode() + b"\n"),
+        CorruptError,
+        "not canonical JSON",
+    ),
+    "cut": (
+        lambda hand: hand.put_stored(dsse.sign(PAYLOAD_TYPE, hand.entry(Hold("x")).encode(), [KEYS.operator]).encode()[:-1]),
+        CorruptError,
+        "not canonical JSON",
+    ),
+    "empty": (lambda hand: hand.put_stored(b""), CorruptError, "not canonical JSON"),
+    "too large": (lambda hand: hand.put_stored(b" " * (3 << 20)), CorruptError, "larger than its bound"),
+}
+
+
+@pytest.mark.parametrize("name", list(VECTORS))
+def test_one_fault_is_refused_by_name(name: str) -> None:
+    write, error, words = VECTORS[name]
+    hand = some()
+    assert read(hand.store).seq == 4
+    write(hand)
+    with pytest.raises(error, match=words) as caught:
+        read(hand.store)
+    assert type(caught.value) is error
+    assert error is CorruptError or entry_key(RUN, 5) in caught.value.where
+
+
+def test_trust_errors_name_the_entry() -> None:
+    hand = some()
+    hand.write(Hold("x"), KEYS.writer)
+    with pytest.raises(TrustError, match="log entry 5 may not be there") as caught:
+        read(hand.store)
+    assert caught.value.where == entry_key(RUN, 5)
+    assert caught.value.exit_code == 10
+
+
+def test_unknown_kind_marked_ignorable_is_kept_and_passed_over() -> None:
+    hand = some()
+    hand.write(Unread("later", {"what": "ever"}), KEYS.verifier, ignorable=True)
+    hand.write(Hold("x"), KEYS.operator)
+    state = read(hand.store).state
+    assert [(kept.seq, kept.kind, kept.body) for kept in state.kept] == [(5, "later", '{"what":"ever"}')]
+    assert state.hold_reasons() == ["x"]
+
+
+def test_revocation_counts_from_its_entry_on() -> None:
+    hand = some()
+    hand.write(TrustChange(next_list(KEYS.writer.key_id)), KEYS.coordinator)
+    state = read(hand.store).state
+    old = state.commits[SEALING]
+    assert state.writer_of(old)(KEYS.writer.key_id) == KEYS.writer.public
+    assert state.resolver("writer")(KEYS.writer.key_id) is None
+    assert state.resolver("writer", 4)(KEYS.writer.key_id) == KEYS.writer.public
+    assert state.resolver("writer", 5)(KEYS.writer.key_id) is None
+    assert state.resolver("verifier", 4)(KEYS.writer.key_id) is None
+    hand.write(commit_body(9), KEYS.writer)
+    with pytest.raises(TrustError, match=r"was revoked \(lost\)"):
+        read(hand.store)
+
+
+def test_a_new_key_counts_from_its_entry_on() -> None:
+    hand = some()
+    hand.write(TrustChange(next_list()), KEYS.operator)
+    hand.write(Epoch(2, (KEYS.stranger.key_id,), "new writer"), KEYS.coordinator)
+    hand.write(commit_body(9, written=2), KEYS.stranger)
+    assert read(hand.store).state.commits[commit_body(9).sealing].writer == KEYS.stranger.key_id
+
+
+def test_the_root_can_replace_keys_when_every_speaker_is_lost() -> None:
+    hand = some()
+    old = read_list(trust_list(), KEYS.root.public)
+    second = old.with_key(KEYS.stranger.public, "operator", TickClock())
+    hand.write(TrustChange(sign_list(second, KEYS.root)), KEYS.stranger)
+    assert read(hand.store).state.trust == second
+
+
+def test_commits_of_a_closed_epoch_are_orphans() -> None:
+    hand = some()
+    hand.write(Epoch(2, (KEYS.second_writer.key_id,), "zone a is gone"), KEYS.coordinator)
+    hand.write(commit_body(9), KEYS.writer, epoch=1)
+    hand.write(commit_body(10, written=1), KEYS.second_writer)
+    hand.write(commit_body(10, written=2, name="again"), KEYS.second_writer)
+    state = read(hand.store).state
+    assert set(state.commits) == {SEALING, commit_body(10, name="again").sealing}
+    assert set(state.orphans) == {commit_body(9).sealing, commit_body(10).sealing}
+    assert state.steps == {2: (SEALING,), 10: (commit_body(10, name="again").sealing,)}
+    assert "which epoch 2 had closed" in state.orphans[commit_body(9).sealing].orphan
+    with pytest.raises(NoSuchCopyError, match="its commit is an orphan"):
+        state.commit_of(commit_body(9).sealing)
+    # An orphan's sealing cannot be made to count by a second commit.
+    hand.write(commit_body(9, written=2), KEYS.second_writer)
+    with pytest.raises(TrustError, match="is committed already"):
+        read(hand.store)
+
+
+def test_a_fenced_writer_is_no_writer_of_the_new_epoch() -> None:
+    hand = some()
+    hand.write(Epoch(2, (KEYS.second_writer.key_id,), "zone a is gone"), KEYS.coordinator)
+    hand.write(commit_body(9, written=2), KEYS.writer)
+    with pytest.raises(TrustError, match="not admitted to epoch 2"):
+        read(hand.store)
+
+
+def test_proof_heads_never_go_back() -> None:
+    hand = some()
+    hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 4, hexed("four", 32)),)), KEYS.verifier)
+    hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 4, hexed("four", 32)),)), KEYS.operator)
+    assert read(hand.store).state.heads[KEYS.verifier.key_id].seq == 4
+    before = hand.seq, hand.prev
+    for seq, digest in ((3, "three"), (4, "another four")):
+        hand.seq, hand.prev = before
+        hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, seq, hexed(digest, 32)),)), KEYS.verifier)
+        with pytest.raises(TrustError, match="went back"):
+            read(hand.store)
+
+
+def test_quarantine_and_hold_stand_until_lifted() -> None:
+    hand = some()
+    hand.write(Quarantine(SEALING, "twice"), KEYS.operator)
+    hand.write(Hold("stop"), KEYS.verifier)
+    state = read(hand.store).state
+    assert state.quarantine_reasons(SEALING) == ["odd", "twice"]
+    assert state.hold_reasons() == ["stop"]
+    hand.write(Lift(operation_id("test", "4"), "was fine"), KEYS.operator)
+    hand.write(Lift(operation_id("test", "6"), "go on"), KEYS.operator)
+    state = read(hand.store).state
+    assert state.quarantine_reasons(SEALING) == ["twice"]
+    assert state.hold_reasons() == []
+    hand.write(Lift(operation_id("test", "5"), "was fine"), KEYS.operator)
+    hand.write(Lift(operation_id("test", "5"), "by two people at once"), KEYS.operator)
+    state = read(hand.store).state
+    assert state.quarantined == {}
+    assert state.marks[operation_id("test", "5")].lifted_why == "was fine"
+
+
+def test_a_commit_can_be_quarantined_from_the_start() -> None:
+    hand = some()
+    hand.write(commit_body(9, quarantine="opaque"), KEYS.writer)
+    hand.write(Lift(operation_id("test", "5"), "seen"), KEYS.operator)
+    state = read(hand.store).state
+    assert commit_body(9).sealing in state.commits
+    assert state.quarantine_reasons(commit_body(9).sealing) == []
+    assert state.marks[operation_id("test", "5")].reason == "opaque"
+
+
+@pytest.mark.parametrize("missing", range(1, 12))
+def test_a_skipped_entry_is_noticed_wherever_it_was(missing: int) -> None:
+    store, _ = longer(12)
+    assert read(store).seq == 12
+    del store.objects[entry_key(RUN, missing)]
+    with pytest.raises(FreshnessError, match="has a hole"):
+        read(store)
+
+
+@pytest.mark.parametrize("which", range(1, 9))
+def test_entries_of_another_history_do_not_fit(which: int) -> None:
+    store, _ = longer(9)
+    other, hand = begun("other")
+    while hand.seq < 9:
+        hand.write(Hold("forked"), KEYS.operator)
+    store.objects[entry_key(RUN, which)] = other.objects[entry_key(RUN, which)]
+    with pytest.raises(TrustError):
+        read(store)
+
+
+def test_two_entries_changed_places() -> None:
+    store, _ = longer(6)
+    third, fourth = entry_key(RUN, 3), entry_key(RUN, 4)
+    store.objects[third], store.objects[fourth] = store.objects[fourth], store.objects[third]
+    with pytest.raises(TrustError, match="entry 3 is expected here"):
+        read(store)
+
+
+def test_another_trust_root_reads_nothing() -> None:
+    store, _ = longer(4)
+    with pytest.raises(TrustError, match="not signed by a key that may"):
+        read_log(store, RUN, KEYS.other_root.public)
+
+
+def test_a_commit_body_keeps_every_field() -> None:
+    body = commit_body(3, quarantine="why")
+    assert Commit.parse(canonical.decode(canonical.encode(body.as_document())), "") == body
+    assert Commit.parse({**body.as_document(), "stored_at": None}, "").stored_at is None
