@@ -16,12 +16,15 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from seawall.clock import Clock, SystemClock
 from seawall.errors import NoSuchObjectError, ObjectExistsError, StoreAmbiguousError, StoreRefusedError, UsageError
 from seawall.stores.base import Buffer, Capabilities, Leftover, Stored, Upload, checked_key
 from seawall.stores.buffers import as_views, crc_of
+from seawall.stores.s3_confirm import confirm_finish
 from seawall.stores.s3_control import call
 from seawall.stores.s3_facts import ETAG, crc_text, stored, version_id
-from seawall.stores.s3_listing import PROBES, list_by_folder, list_flat, promises_key_order
+from seawall.stores.s3_listing import PROBES, list_by_folder, list_flat
+from seawall.stores.s3_promises import finishes_once, lists_in_key_order
 from seawall.stores.s3_session import AwsKeys, S3Session
 from seawall.stores.s3_upload import S3Upload
 from seawall.stores.s3_wire import S3Wire
@@ -44,11 +47,13 @@ class S3Store:
         transfers: int = 16,
         capabilities: Capabilities | None = None,
         on_request: Callable[[str], None] | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self.url = url
         self.bucket, self._prefix = bucket_and_prefix(url)
         self.session = S3Session(endpoint=endpoint, region=region, profile=profile, keys=keys, transfers=transfers, on_request=on_request)
         self.wire = S3Wire(self.session, transfers)
+        self._clock: Clock = clock or SystemClock()
         self._capabilities = capabilities
 
     @property
@@ -58,6 +63,11 @@ class S3Store:
             from seawall.stores.s3_probe import probe
 
             self._capabilities = probe(self)
+        return self._capabilities
+
+    @property
+    def known_capabilities(self) -> Capabilities | None:
+        """What was given or probed so far; None before anybody asked. For who keeps it for the next process."""
         return self._capabilities
 
     def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
@@ -94,6 +104,7 @@ class S3Store:
             self.where(key),
             crc=can.full_object_crc,
             taken=None if can.conditional_put else lambda: self._exists(key),
+            confirm=None if finishes_once(self._endpoint()) else lambda mine: self._confirmed(key, mine),
         )
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
@@ -117,8 +128,7 @@ class S3Store:
         return stored(key, size, reply.headers, trust_crc=self._capabilities is not None and self._capabilities.full_object_crc)
 
     def list(self, prefix: str, after: str = "") -> Iterator[Stored]:
-        endpoint = self.session.client()[0].meta.endpoint_url
-        listed = list_flat if promises_key_order(endpoint, self.bucket) else list_by_folder
+        listed = list_flat if lists_in_key_order(self._endpoint(), self.bucket) else list_by_folder
         for found in listed(self._pages, self._prefix + prefix, self._prefix + after if after else ""):
             key = found.key[len(self._prefix) :]
             if not key.startswith(PROBES):
@@ -207,6 +217,12 @@ class S3Store:
     def where(self, key: str) -> str:
         """The object for a person."""
         return f"s3://{self.bucket}/{self._prefix}{key}"
+
+    def _endpoint(self) -> str:
+        return str(self.session.client()[0].meta.endpoint_url)
+
+    def _confirmed(self, key: str, mine: Stored) -> Stored:
+        return confirm_finish(self.wire, self.session, self.name(key), self.where(key), mine, self._clock)
 
     def _exists(self, key: str) -> bool:
         try:

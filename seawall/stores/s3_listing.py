@@ -8,7 +8,6 @@ more in memory than the entries of the folders on the current path.
 from collections.abc import Callable, Iterator
 from datetime import UTC
 from typing import Any
-from urllib.parse import urlsplit
 
 from seawall.stores.base import Stored
 
@@ -16,11 +15,6 @@ PROBES = ".seawall-probe/"
 """Where s3_probe.py puts what it removes again; never listed."""
 Pages = Callable[[dict[str, Any]], Iterator[dict[str, Any]]]
 """Pages of ListObjectsV2 for these parameters."""
-
-
-def promises_key_order(endpoint: str, bucket: str) -> bool:
-    """AWS promises it for general purpose buckets, not for directory buckets (S3 API Reference, ListObjectsV2)."""
-    return (urlsplit(endpoint).hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn")) and not bucket.endswith("--x-s3")
 
 
 def list_flat(pages: Pages, prefix: str, after: str) -> Iterator[Stored]:

@@ -61,7 +61,7 @@ def _creates_once(store: "S3Store", key: str, crc: int, reasons: list[str]) -> b
     else:
         reasons.append("conditional_put: a second PUT with If-None-Match was not refused")
         return False
-    upload = S3Upload(store.wire, store.session, key, store.name(key), store.where(key), crc=False, taken=None)
+    upload = S3Upload(store.wire, store.session, key, store.name(key), store.where(key), crc=False, taken=None, confirm=None)
     try:
         upload.part(1, 0, _BODY, crc)
         upload.finish(crc, len(_BODY))

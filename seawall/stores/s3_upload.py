@@ -27,14 +27,17 @@ class S3Upload:
         *,
         crc: bool,
         taken: Callable[[], bool] | None,
+        confirm: Callable[[Stored], Stored] | None,
     ) -> None:
-        """``taken`` looks whether the key exists, for a store that cannot refuse by itself; None where it can."""
+        """``taken`` looks whether the key exists, for a store that cannot refuse by itself; ``confirm`` looks after the finish whether
+        another upload won, for a store that may let two of them finish. None where the store is exact."""
         self._wire = wire
         self._session = session
         self._key = key
         self._where = where
         self._crc = crc
         self._taken = taken
+        self._confirm = confirm
         self._parts = PartTable(where)
         announced = {"ChecksumAlgorithm": "CRC64NVME", "ChecksumType": "FULL_OBJECT"} if crc else {}
         # "other": a second upload that nobody finishes is a leftover, not damage.
@@ -78,7 +81,7 @@ class S3Upload:
                 why=f"its CRC-64/NVME is {facts.crc64:016x}",
                 do="verify the copy",
             )
-        return facts
+        return facts if self._confirm is None else self._confirm(facts)
 
     def _completion(self, crc64: int, size: int) -> dict[str, Any]:
         wanted: dict[str, Any] = {
