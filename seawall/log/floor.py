@@ -64,8 +64,12 @@ def load_floor(state_dir: Path, run: str, root: PublicKey) -> Floor | None:
 
 def raise_floor(state_dir: Path, view: LogView) -> Floor:
     """Remember ``view`` if it is the highest; the floor never goes down. ``OSError`` if it cannot be written."""
+    known = load_floor(state_dir, view.run, view.state.root)
+    if known is not None and known.seq >= view.seq:
+        return known
     path = local_file(state_dir, "floors", view.run, view.state.root)
     with locked(path):
+        # Another process may have raised it since.
         known = load_floor(state_dir, view.run, view.state.root)
         if known is not None and known.seq >= view.seq:
             return known

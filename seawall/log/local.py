@@ -20,9 +20,13 @@ from seawall.vault.signing import PublicKey
 _DIGEST_CHARACTERS = 64
 
 
-def local_file(state_dir: Path, kind: str, run: str, root: PublicKey) -> Path:
-    """Where ``kind`` of ``run`` lies; one name can stand for different runs under different trust roots."""
-    return state_dir / kind / f"{checked_run(run)}.{root.key_id[:16]}.json"
+def local_file(state_dir: Path, kind: str, run: str, root: PublicKey, store_id: str = "") -> Path:
+    """Where ``kind`` of ``run`` lies; one name can stand for different runs under different trust roots.
+
+    ``store_id`` is given where there is one file for each store that is read.
+    """
+    store = f".{store_id[:16]}" if store_id else ""
+    return state_dir / kind / f"{checked_run(run)}.{root.key_id[:16]}{store}.json"
 
 
 def write_local(path: Path, content: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from seawall.log.floor import FreshnessReport, check_freshness, load_floor, raise_floor
+from seawall.log.floor import Floor, FreshnessReport, check_freshness, load_floor, raise_floor
 from seawall.log.identity import identify
 from seawall.log.read import LogView, read_log
 from seawall.log.snapshot import load_snapshot, save_snapshot
@@ -28,26 +28,27 @@ def open_log(
     :func:`~seawall.log.read.read_log` and :func:`~seawall.log.floor.check_freshness`.
     """
     store_id = identify(store)
-    start = load_snapshot(state_dir, run, root, store_id) if state_dir else None
-    if start is None:
-        start = LogView(RunState(run, root), store_id)
-    view = read_log(store, run, root, start, mirror=mirror)
+    # The floor is taken before the log is read: one that another process raises meanwhile would be a false alarm.
     floor = load_floor(state_dir, run, root) if state_dir else None
+    known = load_snapshot(state_dir, run, root, store_id) if state_dir else None
+    view = read_log(store, run, root, known or LogView(RunState(run, root), store_id), mirror=mirror)
+    if known is not None and (floor is None or floor.seq < known.seq):
+        # The snapshot remembers as well as the floor does, and read_log has just held the store against it.
+        floor = Floor(known.epoch, known.seq, known.digest)
     report = check_freshness(store, view, floor, mirrors or {})
     if state_dir:
-        remember(state_dir, view, start)
+        remember(state_dir, view, known)
     return view, report
 
 
-def remember(state_dir: Path, view: LogView, before: LogView | None = None) -> None:
-    """Raise the floor to ``view`` and keep it for the next process, unless nothing changed since ``before``.
+def remember(state_dir: Path, view: LogView, known: LogView | None = None) -> None:
+    """Raise the floor to ``view`` and keep it for the next process; ``known`` is the snapshot that is kept already.
 
     A state folder that cannot be written is no reason to stop: the floor then stays where it was.
     """
-    if before is not None and before.seq == view.seq:
-        return
     try:
         raise_floor(state_dir, view)
     except OSError:
         return
-    save_snapshot(state_dir, view)
+    if known is None or known.digest != view.digest:
+        save_snapshot(state_dir, view)

@@ -46,7 +46,7 @@ def save_snapshot(state_dir: Path, view: LogView) -> bool:
         "done": [[op, done.seq, done.content] for op, done in state.done.items()],
     }
     try:
-        write_local(local_file(state_dir, "logs", view.run, state.root), content)
+        write_local(local_file(state_dir, "logs", view.run, state.root, view.store_id), content)
     except OSError:
         return False
     return True
@@ -54,7 +54,7 @@ def save_snapshot(state_dir: Path, view: LogView) -> bool:
 
 def load_snapshot(state_dir: Path, run: str, root: PublicKey, store_id: str) -> LogView | None:
     """The view that was kept for this run, root and store; None if there is none that can be used."""
-    content = read_local(local_file(state_dir, "logs", run, root))
+    content = read_local(local_file(state_dir, "logs", run, root, store_id))
     wanted = {"version": _VERSION, "root": root.raw.hex(), "run": run, "store": store_id}
     if content is None or any(content.get(name) != value for name, value in wanted.items()):
         return None

@@ -1,0 +1,181 @@
+"""What people and tasks do to a log: asked twice is asked once, and what makes no sense is refused before it is written."""
+
+import pytest
+
+from seawall.errors import EpochClosedError, NoSuchCopyError, TrustError, UsageError
+from seawall.log import verbs
+from seawall.log.bodies import ProofHead
+from seawall.log.entries import operation_id
+from seawall.log.identity import identify
+from seawall.testing.memory import MemoryStore
+from seawall.vault.trust import read_list, sign_list
+from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, read, trust_list
+
+ROOT = KEYS.root.public
+CLOCK = TickClock()
+WRITERS = [KEYS.writer.key_id]
+
+
+def opened(store: MemoryStore, writers: list[str] | None = None) -> None:
+    verbs.open_run(store, RUN, ROOT, trust_list(), KEYS.coordinator, writers or WRITERS, CLOCK)
+
+
+def test_opening_twice_opens_once() -> None:
+    store = MemoryStore()
+    identify(store, create=True)
+    opened(store)
+    before = dict(store.objects)
+    opened(store)
+    assert store.objects == before
+    assert read(store).state.epochs[1].writers == tuple(WRITERS)
+    with pytest.raises(UsageError, match="for other writers"):
+        opened(store, [KEYS.second_writer.key_id])
+    assert store.objects == before
+
+
+def test_a_half_opened_run_is_finished() -> None:
+    store = MemoryStore()
+    identify(store, create=True)
+    opened(store)
+    second = [key for key in store.objects if key.endswith("2.json")]
+    del store.objects[second[0]]
+    assert read(store).epoch == 0
+    opened(store)
+    assert read(store).epoch == 1
+
+
+def test_a_list_of_another_root_opens_nothing() -> None:
+    store = MemoryStore()
+    identify(store, create=True)
+    before = dict(store.objects)
+    with pytest.raises(TrustError, match="not signed by a key that may"):
+        verbs.open_run(store, RUN, KEYS.other_root.public, trust_list(), KEYS.coordinator, WRITERS, CLOCK)
+    with pytest.raises(TrustError, match="is a writer's"):
+        verbs.open_run(store, RUN, ROOT, trust_list(), KEYS.writer, WRITERS, CLOCK)
+    assert store.objects == before
+
+
+def test_one_reserved_operation_opens_one_epoch() -> None:
+    store, _ = begun()
+    op = operation_id("incident", "7")
+    old = read(store)
+    view = verbs.new_epoch(store, old, [KEYS.second_writer.key_id], "zone a is gone", KEYS.coordinator, op, CLOCK)
+    assert view.epoch == 2
+    for start in (old, view, read(store)):
+        assert verbs.new_epoch(store, start, [KEYS.second_writer.key_id], "zone a is gone", KEYS.coordinator, op, CLOCK).epoch == 2
+    with pytest.raises(EpochClosedError):
+        verbs.new_epoch(store, old, WRITERS, "another incident", KEYS.coordinator, operation_id("incident", "8"), CLOCK)
+    with pytest.raises(TrustError, match="two different requests"):
+        verbs.new_epoch(store, view, WRITERS, "zone a is gone", KEYS.coordinator, op, CLOCK)
+    again = verbs.new_epoch(store, read(store), WRITERS, "and back", KEYS.coordinator, operation_id("incident", "8"), CLOCK)
+    assert (again.epoch, again.seq) == (3, 4)
+
+
+def test_a_sealing_is_committed_once_whatever_its_receipt() -> None:
+    store, _ = begun()
+    body = commit_body(5)
+    view = verbs.commit(store, read(store), body, KEYS.writer, 1, CLOCK)
+    other = type(body)(**{**{name: getattr(body, name) for name in body.__slots__}, "receipt": hexed("another", 32)})
+    assert verbs.commit(store, view, other, KEYS.writer, 1, CLOCK).seq == 3
+    another = type(body)(**{**{name: getattr(body, name) for name in body.__slots__}, "manifest": hexed("another", 32)})
+    with pytest.raises(TrustError, match="two different requests"):
+        verbs.commit(store, view, another, KEYS.writer, 1, CLOCK)
+    with pytest.raises(EpochClosedError):
+        verbs.commit(store, view, commit_body(6), KEYS.writer, 2, CLOCK)
+
+
+def test_a_fenced_writer_learns_that_its_commit_was_too_late() -> None:
+    store, hand = begun()
+    body = commit_body(5)
+    old = read(store)
+    verbs.new_epoch(store, old, [KEYS.second_writer.key_id], "fence", KEYS.coordinator, operation_id("i"), CLOCK)
+    with pytest.raises(EpochClosedError, match="epoch 1 is not in force"):
+        verbs.commit(store, old, body, KEYS.writer, 1, CLOCK)
+    # A writer without this check left it there all the same.
+    view = read(store)
+    hand = Hand(store, view.seq, view.digest, 1)
+    hand.write(body, KEYS.writer, op=operation_id("commit", RUN, body.sealing))
+    with pytest.raises(EpochClosedError, match="too late"):
+        verbs.commit(store, old, body, KEYS.writer, 1, CLOCK)
+
+
+def test_a_quarantine_can_follow_its_lift() -> None:
+    store, _ = begun()
+    sealing = commit_body(5).sealing
+    view = verbs.commit(store, read(store), commit_body(5), KEYS.writer, 1, CLOCK)
+    for _ in range(3):
+        view = verbs.quarantine(store, view, sealing, "bad GPU", KEYS.verifier, CLOCK)
+        seq = view.seq
+        view = verbs.quarantine(store, view, sealing, "bad GPU", KEYS.verifier, CLOCK)
+        assert view.seq == seq
+        (op,) = view.state.quarantined[sealing]
+        before = view
+        view = verbs.lift(store, view, op, "replaced", KEYS.operator, CLOCK)
+        assert sealing not in view.state.quarantined
+        assert verbs.lift(store, before, op, "other words", KEYS.operator, CLOCK).seq == view.seq
+    assert view.seq == 3 + 6
+    with pytest.raises(NoSuchCopyError):
+        verbs.quarantine(store, view, hexed("unknown", 16), "x", KEYS.verifier, CLOCK)
+    with pytest.raises(NoSuchCopyError):
+        verbs.lift(store, view, hexed("unknown", 16), "x", KEYS.operator, CLOCK)
+
+
+def test_a_hold_can_follow_its_lift() -> None:
+    store, _ = begun()
+    view = read(store)
+    for _ in range(2):
+        view = verbs.hold(store, view, "audit", KEYS.operator, CLOCK)
+        assert verbs.hold(store, view, "audit", KEYS.operator, CLOCK).seq == view.seq
+        assert view.state.hold_reasons() == ["audit"]
+        view = verbs.lift(store, view, view.state.held[0], "done", KEYS.operator, CLOCK)
+        assert view.state.hold_reasons() == []
+    for reason in ("", "x" * 1001):
+        with pytest.raises(UsageError):
+            verbs.hold(store, view, reason, KEYS.operator, CLOCK)
+
+
+def test_a_copy_is_buried_once() -> None:
+    store, _ = begun()
+    body = commit_body(5)
+    view = verbs.commit(store, read(store), body, KEYS.writer, 1, CLOCK)
+    view = verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan", 32), KEYS.operator, CLOCK)
+    assert verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan 2", 32), KEYS.operator, CLOCK).seq == view.seq
+    assert view.state.is_deleted(body.sealing, hexed("store", 16))
+    assert not view.state.is_deleted(body.sealing, hexed("another", 16))
+
+
+def test_heads_are_stated_when_they_are_news() -> None:
+    store, _ = begun()
+
+    def heads(*of: tuple[str, int]) -> list[ProofHead]:
+        return [ProofHead(key, seq, hexed(f"{key} {seq}", 32)) for key, seq in of]
+
+    one, two = KEYS.verifier.key_id, KEYS.second_verifier.key_id
+    view = verbs.state_proof_heads(store, read(store), heads((one, 3)), KEYS.verifier, CLOCK)
+    for old in ((one, 3), (one, 2)):
+        assert verbs.state_proof_heads(store, view, heads(old), KEYS.verifier, CLOCK).seq == view.seq
+    view = verbs.state_proof_heads(store, view, heads((two, 1), (one, 3)), KEYS.operator, CLOCK)
+    assert {head.verifier: head.seq for head in view.state.heads.values()} == {one: 3, two: 1}
+    with pytest.raises(TrustError, match="two histories"):
+        verbs.state_proof_heads(store, view, [ProofHead(one, 3, hexed("another", 32))], KEYS.verifier, CLOCK)
+    assert verbs.state_proof_heads(store, view, [], KEYS.verifier, CLOCK) is view
+
+
+def test_trust_changes_once_and_in_order() -> None:
+    store, _ = begun()
+    first = read_list(trust_list(), ROOT)
+    second = first.with_key(KEYS.stranger.public, "writer", TickClock())
+    third = second.with_revocation(KEYS.writer.key_id, "stolen")
+    lists = [sign_list(each, KEYS.root) for each in (first, second, third)]
+    view = read(store)
+    assert verbs.change_trust(store, view, lists[0], KEYS.coordinator, CLOCK).seq == view.seq
+    with pytest.raises(TrustError, match="version 3 after 1"):
+        verbs.change_trust(store, view, lists[2], KEYS.coordinator, CLOCK)
+    old = view
+    view = verbs.change_trust(store, view, lists[1], KEYS.coordinator, CLOCK)
+    assert verbs.change_trust(store, old, lists[1], KEYS.operator, CLOCK).seq == view.seq
+    view = verbs.change_trust(store, view, lists[2], KEYS.operator, CLOCK)
+    assert view.state.trust == third
+    assert view.state.revoked_at == {KEYS.writer.key_id: view.seq}
+    with pytest.raises(TrustError, match="was revoked"):
+        verbs.commit(store, view, commit_body(5), KEYS.writer, 1, CLOCK)
