@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from seawall.clock import Clock, utc_text
-from seawall.errors import CorruptError, EpochClosedError, NoSuchObjectError, ObjectExistsError
-from seawall.log.append import append
+from seawall.errors import CorruptError, NoSuchObjectError, ObjectExistsError
+from seawall.log import verbs
 from seawall.log.bodies import Commit
-from seawall.log.entries import operation_id
 from seawall.log.read import LogView
 from seawall.log.state import RunState
 from seawall.protect.assignment import Assignment
@@ -219,16 +218,8 @@ def _append(
     quarantine: str,
 ) -> LogView:
     plan = assignment.plan
-    sealing = plan.sealing.hex()
-    if plan.epoch < view.epoch and sealing not in view.state.commits:
-        raise EpochClosedError(
-            "the checkpoint was written under a closed epoch",
-            where=f"{plan.run} step {plan.step}",
-            why=f"epoch {plan.epoch}, the run is in epoch {view.epoch}",
-            do="stop the old primary if it still trains; its new checkpoints are no recovery points",
-        )
     body = Commit(
-        sealing=sealing,
+        sealing=plan.sealing.hex(),
         step=plan.step,
         written=plan.epoch,
         manifest=sha256(raw_manifest).hexdigest(),
@@ -238,5 +229,4 @@ def _append(
         stored_at=receipt.server_time,
         quarantine=quarantine,
     )
-    op = operation_id("commit", plan.run, sealing)
-    return append(coordination, view, body, signing_key, op, clock, epoch=view.epoch, unless=lambda state: sealing in state.commits)
+    return verbs.commit(coordination, view, body, signing_key, view.epoch, clock)

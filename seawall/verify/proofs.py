@@ -80,15 +80,23 @@ class ProofBatch:
 
 @dataclass(frozen=True)
 class Chain:
-    """A verifier's chain as a store has it: all its batches, in order, and the digest of the last."""
+    """A verifier's chain as a store has it: its batches in order, and the SHA-256 of each as stored."""
 
     verifier: str
     batches: tuple[ProofBatch, ...]
-    digest: str
+    digests: tuple[str, ...]
 
     @property
     def seq(self) -> int:
         return len(self.batches)
+
+    @property
+    def digest(self) -> str:
+        return self.digests[-1] if self.digests else NO_BATCH
+
+    def digest_at(self, seq: int) -> str:
+        """Digest of link ``seq``, from 1."""
+        return self.digests[seq - 1]
 
     @property
     def proofs(self) -> list[Proof]:
@@ -103,16 +111,16 @@ def proof_key(run: str, verifier: str, seq: int) -> str:
 def read_chain(store: Store, run: str, verifier: str, resolve: Callable[[str], PublicKey | None]) -> Chain:
     """All batches of one verifier, each verified. ``resolve`` admits verifiers. An empty chain where there are none."""
     batches: list[ProofBatch] = []
-    digest = NO_BATCH
+    digests = [NO_BATCH]
     while True:
         seq = len(batches) + 1
         key = proof_key(run, verifier, seq)
         try:
             raw = store.get(key)
         except NoSuchObjectError:
-            return Chain(verifier, tuple(batches), digest)
-        batches.append(parse_batch(raw, run, verifier, seq, digest, resolve, f"{store.url}/{key}"))
-        digest = dsse.digest(raw)
+            return Chain(verifier, tuple(batches), tuple(digests[1:]))
+        batches.append(parse_batch(raw, run, verifier, seq, digests[-1], resolve, f"{store.url}/{key}"))
+        digests.append(dsse.digest(raw))
 
 
 def append_proofs(store: Store, run: str, proofs: Sequence[Proof], key: SigningKey, resolve: Callable[[str], PublicKey | None]) -> Chain:
@@ -129,7 +137,7 @@ def append_proofs(store: Store, run: str, proofs: Sequence[Proof], key: SigningK
             if batch.seq <= chain.seq and chain.batches[batch.seq - 1] == batch:
                 return chain
             continue
-        return Chain(key.key_id, (*chain.batches, batch), dsse.digest(raw))
+        return Chain(key.key_id, (*chain.batches, batch), (*chain.digests, dsse.digest(raw)))
     raise BusyError("the chain of proofs is being extended by others", where=f"{store.url} {run} {key.key_id}", do="run it again")
 
 

@@ -1,0 +1,186 @@
+"""What this host can use: configuration, stores, keys, local state. Everything is opened when it is first asked for."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seawall.cli.config import Configuration, load_config
+from seawall.clock import Clock, SystemClock
+from seawall.errors import ConfigurationError, KeyMissingError, UsageError
+from seawall.log.floor import FreshnessReport
+from seawall.log.identity import identify
+from seawall.log.opening import open_log, remember
+from seawall.log.read import LogView
+from seawall.protect.configuration import RunSettings
+from seawall.protect.place import Place
+from seawall.stores.base import Capabilities, Store
+from seawall.stores.locate import open_store
+from seawall.vault.signing import PublicKey, SigningKey
+
+if TYPE_CHECKING:
+    from seawall.vault.recipients import Recipient, Unwrapper
+
+
+class Site:
+    """One host's view of everything that seawall.toml names."""
+
+    def __init__(self, path: Path, clock: Clock | None = None, recovery_key: Path | None = None) -> None:
+        self.path = path
+        self.folder = path.parent
+        self.clock: Clock = clock or SystemClock()
+        self._recovery_key = recovery_key
+        self._places: dict[str, Place] = {}
+        self._stores: dict[str, Store] = {}
+
+    @cached_property
+    def config(self) -> Configuration:
+        return load_config(self.path)
+
+    @cached_property
+    def state(self) -> Path:
+        """Folder of this host's caches."""
+        return self.resolve(self.config.state)
+
+    @cached_property
+    def trust_root(self) -> PublicKey:
+        return PublicKey.from_text(self.config.trust_root)
+
+    def resolve(self, path: str) -> Path:
+        """A path of the configuration: relative ones begin at the configuration's folder."""
+        return self.folder / Path(path).expanduser()
+
+    def run(self, name: str) -> RunSettings:
+        """The settings of a run; :class:`UsageError` when the configuration has none."""
+        try:
+            return self.config.runs[name]
+        except KeyError:
+            known = ", ".join(sorted(self.config.runs)) or "none"
+            raise UsageError("the configuration has no such run", where=name, why=f"runs here: {known}", do=f"add [runs.{name}]") from None
+
+    def store(self, name: str) -> Store:
+        """A configured store, by name. Nothing is sent."""
+        if name not in self._stores:
+            if name not in self.config.stores:
+                known = ", ".join(sorted(self.config.stores))
+                raise UsageError("the configuration has no such store", where=name, why=f"stores here: {known}")
+            settings = self.config.stores[name]
+            self._stores[name] = open_store(
+                settings.url,
+                create=True,
+                endpoint=settings.endpoint,
+                region=settings.region,
+                profile=settings.profile,
+                transfers=self.config.transfer.transfers,
+                bandwidth_bits_per_second=self.config.transfer.bandwidth_bits_per_second,
+                capabilities=self._known_capabilities(settings.url, settings.endpoint),
+            )
+        return self._stores[name]
+
+    def place(self, name: str) -> Place:
+        """A configured store with its id. One request, the first time."""
+        if name not in self._places:
+            store = self.store(name)
+            self._places[name] = Place(name, identify(store), store)
+        return self._places[name]
+
+    @property
+    def coordination(self) -> Place:
+        return self.place(self.config.coordination.store)
+
+    def places(self, run: str) -> list[Place]:
+        """The places of a run's copies, the first of which must take a checkpoint whole."""
+        return [self.place(name) for name in self.run(run).copies]
+
+    def mirrors(self, run: str) -> dict[str, Store]:
+        """The other stores of a run, which mirror its log."""
+        return {name: self.store(name) for name in self.run(run).copies if name != self.config.coordination.store}
+
+    def view(self, run: str) -> tuple[LogView, FreshnessReport]:
+        """The run's log from the coordination store, compared with local memory and the mirrors."""
+        return open_log(self.coordination.store, run, self.trust_root, self.state, self.mirrors(run))
+
+    def remember(self, view: LogView) -> None:
+        """Keep a view that this command extended, so that the next one need not read it again."""
+        remember(self.state, view)
+
+    def signing_key(self, role: str) -> SigningKey:
+        """This host's key of a role; :class:`KeyMissingError` when it may not or does not have it."""
+        path: str | None = getattr(self.config.keys.signing, role)
+        if path is None:
+            raise KeyMissingError(
+                f"this host has no {role} key", where=str(self.path), do=f"run this where [keys.signing] has {role}, or add it here"
+            )
+        return SigningKey.load(self.resolve(path), role)
+
+    def has_signing_key(self, role: str) -> bool:
+        return getattr(self.config.keys.signing, role) is not None
+
+    def recipients(self) -> "Sequence[Recipient]":
+        """Who can open what this host seals: the keyring and the offline recovery key."""
+        from seawall.vault.keyring import Keyring
+        from seawall.vault.recipients import RecoveryPublicKey
+
+        recipients: list[Recipient] = []
+        if self.config.keys.keyring is not None:
+            recipients.append(Keyring.load(self.resolve(self.config.keys.keyring.path)).current)
+        if self.config.keys.recovery is not None:
+            path = self.resolve(self.config.keys.recovery.public)
+            try:
+                recipients.append(RecoveryPublicKey.from_text(path.read_text().strip()))
+            except OSError as error:
+                raise KeyMissingError("the recovery key's public half is not there", where=str(path), why=error.strerror or "") from error
+        if not recipients:
+            raise ConfigurationError(
+                "nobody could open what is sealed here", where=str(self.path), do="add [keys.keyring] or [keys.recovery]"
+            )
+        return recipients
+
+    def unwrappers(self) -> "Sequence[Unwrapper]":
+        """The secret keys that this host holds. May be empty; then only public levels can be verified."""
+        from seawall.vault.keyring import Keyring
+        from seawall.vault.recipients import RecoveryKey
+
+        found: list[Unwrapper] = []
+        if self._recovery_key is not None:
+            try:
+                found.append(RecoveryKey.from_text(self._recovery_key.read_text().strip()))
+            except OSError as error:
+                raise KeyMissingError("the recovery key is not there", where=str(self._recovery_key), why=error.strerror or "") from error
+        if self.config.keys.keyring is not None:
+            path = self.resolve(self.config.keys.keyring.path)
+            if path.exists() or not found:
+                found.extend(reversed(Keyring.load(path).keys))
+        return found
+
+    def close(self) -> None:
+        """Remember what the stores turned out to be able to do, and give back connections."""
+        for name, store in self._stores.items():
+            settings = self.config.stores[name]
+            self._remember_capabilities(settings.url, settings.endpoint, store)
+            store.close()
+
+    def _capability_file(self, url: str, endpoint: str | None) -> Path:
+        return self.state / "stores" / (sha256(f"{url} {endpoint}".encode()).hexdigest()[:32] + ".json")
+
+    def _known_capabilities(self, url: str, endpoint: str | None) -> Capabilities | None:
+        """What an earlier command found out. Probing costs requests, and a server does not change from one sync to the next."""
+        try:
+            facts = json.loads(self._capability_file(url, endpoint).read_bytes())
+            return Capabilities(**{**facts, "reasons": tuple(facts["reasons"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def _remember_capabilities(self, url: str, endpoint: str | None, store: Store) -> None:
+        path = self._capability_file(url, endpoint)
+        if not url.startswith("s3:") or path.exists():
+            return
+        known = getattr(store, "known_capabilities", None)
+        if known is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_suffix(".new")
+            fresh.write_text(json.dumps(asdict(known)))
+            fresh.replace(path)

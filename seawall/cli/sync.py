@@ -1,0 +1,106 @@
+"""``seawall sync``: take a checkpoint to the run's stores, encrypted and signed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RunArgument
+from seawall.cli.output import TransferProgress, emit, human_bytes, say, warn
+from seawall.errors import StoreError, UsageError
+
+
+def sync(
+    run: RunArgument,
+    path: Annotated[Path | None, typer.Option("--path", help="A checkpoint or run folder, instead of the configured one.")] = None,
+    step: Annotated[int | None, typer.Option("--step", help="The checkpoint of this step.", min=0)] = None,
+    codec: Annotated[str | None, typer.Option("--codec", help="none or zstd, instead of the configured one.")] = None,
+    as_opaque: Annotated[bool, typer.Option("--as-opaque", help="Seal what is no good checkpoint as plain files.")] = False,
+    dry_run: DryRunOption = False,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Seal the newest checkpoint into the run's stores and commit it. Safe to run again; a killed one goes on by file."""
+    from seawall.checkpoint.source import find_checkpoints
+    from seawall.cli.config import find_config
+    from seawall.cli.site import Site
+    from seawall.protect.checkpoint_source import read_source
+    from seawall.protect.sync import SyncKeys
+    from seawall.protect.sync import sync as take
+    from seawall.vault.codecs import Codec
+
+    site = Site(find_config(config))
+    settings = site.run(run)
+    if codec not in (None, "none", "zstd"):
+        raise UsageError("there is no such codec", where=str(codec), do="use none or zstd")
+    where = str(path) if path else _configured_path(site.resolve, settings.paths, settings.primary_zone)
+    if step is not None:
+        steps = dict(find_checkpoints(where))
+        where = steps.get(step, where)
+    source = read_source(
+        where, exclude=settings.exclude, layout=settings.layout, commit_mark=settings.commit_mark, as_opaque=as_opaque, step=step
+    )
+    for warning in source.warnings:
+        warn(warning)
+    total = sum(file.size for file in source.files)
+    if dry_run:
+        return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.copies), json)
+    keys = SyncKeys(site.signing_key("writer"), site.recipients(), site.unwrappers())
+    view, _ = site.view(run)
+    progress = TransferProgress(shown=not json)
+    with progress.phase("sealing", total):
+        done = take(
+            source,
+            run,
+            view,
+            places=site.places(run),
+            coordination=site.coordination.store,
+            keys=keys,
+            clock=site.clock,
+            codec=Codec[(codec or settings.codec).upper()],
+            batch_bytes=settings.batch_bytes,
+            transfers=site.config.transfer.transfers,
+            progress=progress,
+        )
+    site.remember(done.view)
+    site.close()
+    if json:
+        emit(
+            {
+                "status": done.status,
+                "run": run,
+                "step": done.step,
+                "sealing": done.sealing,
+                "files": done.files,
+                "plaintext_bytes": str(done.plaintext_bytes),
+                "adopted_files": done.adopted,
+                "copies": done.copies,
+                "missing": done.missing,
+                "quarantine": done.quarantine,
+            }
+        )
+    else:
+        say(f"{done.status}: step {done.step}, {done.files} files, {human_bytes(done.plaintext_bytes)}, sealing {done.sealing}")
+        say(f"  copies: {', '.join(done.copies)}")
+        if done.quarantine:
+            say(f"  quarantined: {done.quarantine}")
+        for name, why in done.missing.items():
+            warn(f"{name} has no whole copy yet: {why}")
+    return StoreError.exit_code if done.missing else 0
+
+
+def _configured_path(resolve: Callable[[str], Path], paths: dict[str, str], zone: str) -> str:
+    if zone:
+        return str(resolve(paths[zone]))
+    if len(paths) == 1:
+        return str(resolve(next(iter(paths.values()))))
+    raise UsageError("the run's folder is not clear", why=f"{len(paths)} paths and no primary_zone", do="set primary_zone, or use --path")
+
+
+def _dry_run(run: str, root: str, step: int | None, files: int, total: int, copies: list[str], json: bool) -> int:
+    if json:
+        emit({"status": "dry-run", "run": run, "root": root, "step": step, "files": files, "plaintext_bytes": str(total), "stores": copies})
+    else:
+        say(f"would seal step {step}: {files} files, {human_bytes(total)} from {root} to {', '.join(copies)}")
+    return 0

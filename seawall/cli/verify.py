@@ -1,0 +1,173 @@
+"""``seawall verify``: prove what the copies of a checkpoint are worth, and sign it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seawall.cli.options import ConfigOption, JsonOption, RecoveryKeyOption, RunArgument
+from seawall.cli.output import TransferProgress, emit, say, warn
+from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, UsageError
+
+if TYPE_CHECKING:
+    from seawall.cli.site import Site
+    from seawall.log.read import LogView
+    from seawall.log.state import CommitRecord
+    from seawall.protect.place import Place
+    from seawall.verify.check import Damage, Finding
+    from seawall.verify.levels import Level
+
+
+def verify(
+    run: RunArgument,
+    step: Annotated[int | None, typer.Option("--step", help="The checkpoint of this step, instead of the newest.", min=0)] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every committed checkpoint.")] = False,
+    store: Annotated[list[str] | None, typer.Option("--store", help="Only the copy in this store; may be given again.")] = None,
+    level: Annotated[str | None, typer.Option("--level", help="L0 to L4; the highest that this host's keys allow by default.")] = None,
+    unsigned: Annotated[bool, typer.Option("--unsigned", help="Only look: write no proof. Needs no verifier key.")] = False,
+    recovery_key: RecoveryKeyOption = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Check copies by reading them back and sign what was found. L0 to L2 need public keys alone. Exit 4 when a copy is damaged."""
+    from seawall.cli.config import find_config
+    from seawall.cli.site import Site
+    from seawall.verify.certify import certify, proofs_of
+    from seawall.verify.check import FAILED
+
+    site = Site(find_config(config), recovery_key=recovery_key)
+    names = tuple(store or site.run(run).copies)
+    wanted = _level(level, site)
+    key = None if unsigned else site.signing_key("verifier")
+    view, _ = site.view(run)
+    commits = _commits(view, step, every)
+    results = []
+    proofs = []
+    for commit in commits:
+        for name in names:
+            place = site.place(name)
+            findings = _check(site, view, commit, place, wanted, shown=not json)
+            proofs += proofs_of(findings, commit, place.id, site.clock)
+            results.append(_result(site, view, commit, place, findings))
+            if not json:
+                _show(results[-1])
+    if key is not None:
+        view = certify(site.coordination.store, view, proofs, key, site.clock)
+        site.remember(view)
+    site.close()
+    failed = [result for result in results if result["result"] == FAILED]
+    if json:
+        emit({"run": run, "signed": key is not None, "copies": results, "failed": len(failed)})
+    elif key is None:
+        warn("nothing was signed: this look does not count as proof")
+    return CorruptError.exit_code if failed else 0
+
+
+def _level(text: str | None, site: "Site") -> "Level":
+    from seawall.verify.levels import Level
+
+    if text is None:
+        try:
+            return Level.L4 if site.unwrappers() else Level.L2
+        except KeyMissingError:
+            return Level.L2
+    try:
+        level = Level.parse(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    if level > Level.L4:
+        raise UsageError("L5 is proved by resuming training from a copy", where=text, do="verify up to L4 here")
+    return level
+
+
+def _commits(view: "LogView", step: int | None, every: bool) -> "list[CommitRecord]":
+    commits = sorted(view.state.commits.values(), key=lambda commit: (commit.step, commit.seq))
+    if step is not None:
+        commits = [commit for commit in commits if commit.step == step]
+    elif not every:
+        commits = commits[-1:]
+    if not commits:
+        raise NoSuchCopyError(
+            "the run has no such checkpoint",
+            where=f"{view.run} step {step}" if step is not None else view.run,
+            do="`seawall copies` lists them",
+        )
+    return commits
+
+
+def _check(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place", wanted: "Level", shown: bool) -> "list[Finding]":
+    from seawall.vault.sealing import Sealing, read_inventory, unlock
+    from seawall.verify.check import Unlocked, check_copy
+
+    state = view.state
+    rewrappers = state.resolver("operator")
+
+    def open_up(sealing: Sealing) -> Unlocked:
+        data_key = unlock(sealing, site.unwrappers(), rewrappers)
+        return Unlocked(data_key, read_inventory(sealing, data_key))
+
+    progress = TransferProgress(shown)
+    scratch = site.config.verify.scratch
+    with progress.phase(f"verifying step {commit.step} in {place.name}", 0):
+        return check_copy(
+            place.store,
+            view.run,
+            bytes.fromhex(commit.sealing),
+            commit.manifest,
+            state.writer_of(commit),
+            rewrappers,
+            wanted,
+            unlock=open_up,
+            scratch=site.resolve(scratch) if scratch else None,
+            transfers=site.config.transfer.transfers,
+            progress=progress,
+        )
+
+
+def _result(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place", findings: "list[Finding]") -> dict[str, object]:
+    from seawall.verify.check import FAILED, OK
+
+    proved = [finding.level.name for finding in findings if finding.result == OK]
+    failed = [finding for finding in findings if finding.result == FAILED]
+    damages = [damage for finding in failed for damage in finding.damages]
+    names = _file_names(site, view, commit, place) if damages else {}
+    return {
+        "step": commit.step,
+        "sealing": commit.sealing,
+        "store": place.name,
+        "result": FAILED if failed else OK,
+        "level": proved[-1] if proved and not failed else None,
+        "levels": {finding.level.name: finding.result for finding in findings},
+        "damages": [_damage(damage, names) for damage in damages],
+    }
+
+
+def _damage(damage: "Damage", names: dict[str, str]) -> dict[str, object]:
+    return {"object": damage.object, "file": names.get(damage.object), "records": list(damage.records), "why": damage.why}
+
+
+def _file_names(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place") -> dict[str, str]:
+    """Object name → the file's own name, when this host can open some copy's inventory. Without a key the object's name has to do."""
+    from seawall.errors import SeawallError
+    from seawall.vault.header import ObjectKind, object_name
+    from seawall.vault.sealing import read_inventory, read_sealing, unlock
+
+    state = view.state
+    for other in [place, *(p for p in site.places(view.run) if p.name != place.name)]:
+        try:
+            opened = read_sealing(other.store, view.run, bytes.fromhex(commit.sealing), commit.manifest, state.writer_of(commit))
+            inventory = read_inventory(opened, unlock(opened, site.unwrappers(), state.resolver("operator")))
+        except SeawallError:
+            continue
+        return {object_name(ObjectKind.FILE, number): file.name for number, file in enumerate(inventory.files)}
+    return {}
+
+
+def _show(result: dict[str, object]) -> None:
+    levels = result["levels"]
+    assert isinstance(levels, dict)
+    say(f"step {result['step']} in {result['store']}: " + ", ".join(f"{level} {outcome}" for level, outcome in levels.items()))
+    damages = result["damages"]
+    assert isinstance(damages, list)
+    for damage in damages:
+        records = ", ".join(str(number) for number in damage["records"])
+        say(f"  {damage['file'] or damage['object']}{' record ' + records if records else ''}: {damage['why']}")

@@ -1,0 +1,85 @@
+"""From findings to signed proofs, and from stored chains back to the proofs that count."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from seawall.clock import Clock, utc_text
+from seawall.errors import CorruptError, StoreError, TrustError
+from seawall.log.bodies import ProofHead
+from seawall.log.read import LogView
+from seawall.log.state import CommitRecord
+from seawall.log.verbs import state_proof_heads
+from seawall.stores.base import Store
+from seawall.vault.signing import SigningKey
+from seawall.verify.check import FAILED, NOT_ATTAINABLE, Finding
+from seawall.verify.proofs import Chain, Proof, append_proofs, read_chain
+
+
+def proofs_of(findings: Sequence[Finding], commit: CommitRecord, store_id: str, clock: Clock, versions: Sequence[str] = ()) -> list[Proof]:
+    """One proof a finding. What a store cannot attain is no proof of anything, so it is left out."""
+    at = utc_text(clock.now())
+    read = sha256("\n".join(versions).encode()).hexdigest() if versions else ""
+    return [
+        Proof(commit.sealing, commit.manifest, store_id, finding.level, finding.result, finding.method, at, dict(finding.evidence), read)
+        for finding in findings
+        if finding.result != NOT_ATTAINABLE
+    ]
+
+
+def certify(store: Store, view: LogView, proofs: Sequence[Proof], key: SigningKey, clock: Clock) -> LogView:
+    """Sign proofs into this verifier's chain in the coordination store, and state the chain's head in the log.
+
+    The chain comes first: after a kill between the two, proofs are there that the log does not name yet, which is
+    harmless; the next head names them.
+    """
+    chain = append_proofs(store, view.run, proofs, key, view.state.resolver("verifier"))
+    return state_proof_heads(store, view, [ProofHead(chain.verifier, chain.seq, chain.digest)], key, clock)
+
+
+@dataclass(frozen=True)
+class KnownProofs:
+    """All proofs that count, and the verifiers whose proofs do not, with the reason: what they said is *unknown*."""
+
+    proofs: tuple[Proof, ...]
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> list[Proof]:
+        return [proof for proof in self.proofs if proof.result == FAILED]
+
+
+def read_proofs(store: Store, view: LogView, verifiers: Sequence[str] = ()) -> KnownProofs:
+    """The chains of every verifier that the log names, and of ``verifiers``.
+
+    A chain that is shorter than the log says, or differs from it, counts for nothing: somebody removed or replaced proofs.
+    """
+    proofs: list[Proof] = []
+    unknown: dict[str, str] = {}
+    resolve = view.state.resolver("verifier")
+    for verifier in sorted({*view.state.heads, *verifiers}):
+        if resolve(verifier) is None:
+            unknown[verifier] = "its key is revoked, or not a verifier's"
+            continue
+        try:
+            chain = read_chain(store, view.run, verifier, resolve)
+        except (TrustError, CorruptError, StoreError) as error:
+            unknown[verifier] = str(error)
+            continue
+        why = _why_not(chain, view)
+        if why:
+            unknown[verifier] = why
+        else:
+            proofs.extend(chain.proofs)
+    return KnownProofs(tuple(proofs), unknown)
+
+
+def _why_not(chain: Chain, view: LogView) -> str:
+    head = view.state.heads.get(chain.verifier)
+    if head is None:
+        return ""
+    if chain.seq < head.seq:
+        return f"its chain ends at {chain.seq}, the log says {head.seq}: proofs are missing"
+    if chain.digest_at(head.seq) != head.digest:
+        return f"link {head.seq} of its chain is not the one that the log names"
+    return ""
