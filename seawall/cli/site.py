@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seawall.cli.config import Configuration, load_config
+from seawall.cli.config import Configuration, find_config, load_config
 from seawall.clock import Clock, SystemClock
 from seawall.errors import ConfigurationError, KeyMissingError, UsageError
 from seawall.log.floor import FreshnessReport
@@ -18,7 +18,9 @@ from seawall.log.read import LogView
 from seawall.protect.configuration import RunSettings
 from seawall.protect.place import Place
 from seawall.stores.base import Capabilities, Store
+from seawall.stores.configuration import CoordinationSettings, StoreSettings
 from seawall.stores.locate import open_store
+from seawall.vault.configuration import KeyringSettings, KeySettings
 from seawall.vault.signing import PublicKey, SigningKey
 
 if TYPE_CHECKING:
@@ -184,3 +186,40 @@ class Site:
             fresh = path.with_suffix(".new")
             fresh.write_text(json.dumps(asdict(known)))
             fresh.replace(path)
+
+
+def found_site(config: Path | None, recovery_key: Path | None = None) -> Site:
+    """The site of the configuration that was named, or is found."""
+    return Site(find_config(config), recovery_key=recovery_key)
+
+
+class LoneStore(Site):
+    """A site made of one store, a trust root and a key: what is left when everything else is lost."""
+
+    def view(self, run: str) -> tuple[LogView, FreshnessReport]:
+        """The run's log from the one store there is, which may be a mirror."""
+        return open_log(self.coordination.store, run, self.trust_root, None, {}, mirror=True)
+
+    def close(self) -> None:
+        """Nothing is remembered."""
+        for store in self._stores.values():
+            store.close()
+
+
+def alone(run: str, trust_root: str, url: str | None, endpoint: str | None, keyring: Path | None, recovery_key: Path | None) -> LoneStore:
+    """Build a :class:`LoneStore`; :class:`UsageError` when url or key are not given."""
+    if url is None or (keyring is None and recovery_key is None):
+        raise UsageError("a lost site needs a store and a key", do="give --store URL, and --keyring or --recovery-key")
+    site = LoneStore(Path.cwd() / "none", recovery_key=recovery_key)
+    try:
+        settings = StoreSettings(url=url, endpoint=endpoint)
+    except ValueError as error:
+        raise UsageError("--store is no URL of a store", where=url, why=str(error).splitlines()[-1]) from None
+    site.__dict__["config"] = Configuration(
+        trust_root=trust_root,
+        stores={"store": settings},
+        coordination=CoordinationSettings(store="store"),
+        runs={run: RunSettings(copies=("store",))},
+        keys=KeySettings(keyring=KeyringSettings(path=str(keyring.absolute())) if keyring else None),
+    )
+    return site
