@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, NoReturn
 
-from seawall.clock import parse_utc
+from seawall.clock import parse_utc, utc_text
 from seawall.errors import CorruptError
 
 Document = dict[str, Any]
@@ -134,6 +134,9 @@ def parse_number(text: object, *, where: str = "", most: int = MAX_NUMBER) -> in
 
 
 def _field(document: Document, name: str, kind: type, words: str, where: str) -> Any:
+    # Items of lists arrive here unchecked: "name" in a text is a search, and in None a crash.
+    if type(document) is not dict:
+        raise CorruptError(f"what should have a field {name!r} is no object", where=where, why=f"it is {type(document).__name__}")
     if name not in document:
         raise CorruptError(f"the field {name!r} is missing", where=where)
     value = document[name]
@@ -170,6 +173,20 @@ def list_field(document: Document, name: str, *, where: str = "", most: int = 1_
     if len(value) > most:
         raise CorruptError(f"the field {name!r} has too many items", where=where, why=f"{len(value)}, at most {most} allowed")
     return value
+
+
+def objects_field(document: Document, name: str, *, where: str = "", most: int = 1_000_000) -> list[Document]:
+    """A list of at most ``most`` objects."""
+    value = list_field(document, name, where=where, most=most)
+    if any(type(item) is not dict for item in value):
+        raise CorruptError(f"an item of {name!r} is not an object", where=where)
+    return value
+
+
+def same_form(again: bytes, raw: bytes | memoryview, *, where: str = "") -> None:
+    """``CorruptError`` unless what was read is written back as the same bytes: no unknown, missing or spare field in any part of it."""
+    if again != raw:
+        raise CorruptError("a document has fields that this reader does not know, or lacks some", where=where)
 
 
 def object_field(document: Document, name: str, *, where: str = "") -> Document:
@@ -217,8 +234,8 @@ def time_field(document: Document, name: str, *, where: str = "") -> str:
     """A moment in the form of :func:`seawall.clock.utc_text`, as text."""
     text: str = _field(document, name, str, "a moment as text", where)
     try:
-        parse_utc(text)
-        if len(text) != len("2026-01-01T00:00:00.000000Z") or not text.isascii():
+        # Written again and compared, because strptime also takes a blank for a digit.
+        if utc_text(parse_utc(text)) != text:
             raise ValueError(text)
     except ValueError:
         raise CorruptError(f"the field {name!r} is no moment", where=where, why=f"{text[:40]!r}") from None

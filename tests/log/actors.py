@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from seawall.clock import utc_text
 from seawall.log.bodies import Body, Commit, Epoch, Genesis, Hold, Quarantine
 from seawall.log.entries import NO_ENTRY, PAYLOAD_TYPE, Entry, entry_key, operation_id
-from seawall.log.identity import identify
+from seawall.log.identity import IDENTITY_KEY, identify
 from seawall.log.read import LogView, read_log
 from seawall.testing.memory import MemoryStore
-from seawall.vault import dsse
+from seawall.vault import canonical, dsse
 from seawall.vault.signing import ROLES, SigningKey
 from seawall.vault.trust import first_list, sign_list
 
@@ -126,8 +126,9 @@ class Hand:
 def begun(name: str = "c") -> tuple[MemoryStore, Hand]:
     """A store with genesis and epoch 1, and the hand that wrote them."""
     store = MemoryStore(name)
+    store.objects[IDENTITY_KEY] = canonical.encode({"format": "1", "store": hexed(f"store {name}", 16)})
     hand = Hand(store)
-    hand.write(Genesis(identify(store, create=True), trust_list()), KEYS.coordinator)
+    hand.write(Genesis(identify(store), trust_list()), KEYS.coordinator)
     hand.write(Epoch(1, (KEYS.writer.key_id,), "begun"), KEYS.coordinator)
     return store, hand
 

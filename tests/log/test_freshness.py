@@ -135,7 +135,7 @@ def test_nothing_is_mirrored_that_was_not_verified() -> None:
     view = read(store)
     mirror = mirror_of(store, 3)
     before = dict(mirror.objects)
-    other, _ = longer(9)
+    other, _ = longer(9, "other")
     good = store.objects[entry_key(RUN, 7)]
     store.objects[entry_key(RUN, 7)] = other.objects[entry_key(RUN, 7)]
     with pytest.raises(FreshnessError, match="changed while it was mirrored"):
