@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from seawall.errors import CorruptError, KeyMissingError, TrustError
+from seawall.errors import CorruptError, KeyMissingError, TrustError, UsageError
 from seawall.kernels.crc64 import crc64
 from seawall.vault import codecs
 from seawall.vault.header import HEADER_BYTES, Header, parse_header
-from seawall.vault.records import TAG_BYTES, RecordCipher, derive
+from seawall.vault.records import OVERHEAD_BYTES, TAG_BYTES, RecordCipher, derive
 from seawall.vault.signing import PublicKey
 from seawall.vault.tail import (
     TRAILER_BYTES,
@@ -73,11 +73,12 @@ class Frame:
         return len(record) == leaf.length and sha256(record).digest() == leaf.digest
 
 
-def read_frame(read: Callable[[int, int], bytes], length: int, resolve: Resolve, where: str) -> Frame:
+def read_frame(read: Callable[[int, int], bytes], length: int, resolve: Resolve | None, where: str) -> Frame:
     """Read and verify the frame of an object of ``length`` bytes; ``read(start, length)`` gives its bytes.
 
-    Raises :class:`CorruptError` (cut or damaged), :class:`UnsupportedFormatError`, or :class:`TrustError` (the key
-    that signed it is none that counts here).
+    Without ``resolve`` the signature is not checked: only for who has nothing to compare it with, and says so.
+    Raises :class:`CorruptError` (cut or damaged), :class:`UnsupportedFormatError`, or :class:`TrustError` (the key that
+    signed it is none that counts here).
     """
     guess_start = max(0, length - TAIL_GUESS_BYTES)
     end = read(guess_start, length - guess_start)
@@ -91,8 +92,12 @@ def read_frame(read: Callable[[int, int], bytes], length: int, resolve: Resolve,
     else:
         tail = read(trailer.tail_offset, guess_start - trailer.tail_offset) + end[:-TRAILER_BYTES]
     leaves, sealed_footer = parse_tail(tail, trailer.tail_offset, where)
+    if any(not OVERHEAD_BYTES <= leaf.length <= OVERHEAD_BYTES + header.chunk_bytes for leaf in leaves):
+        # A writer stores a chunk that does not shrink as it is; a longer record would only make readers allocate for it.
+        raise CorruptError("the leaf table is damaged", where=where, why="a record is shorter or longer than any chunk gives")
     root = leaf_root(leaves)
-    _check_signature(raw_header[:HEADER_BYTES], header, trailer, tail, root, length, resolve, where)
+    if resolve is not None:
+        _check_signature(raw_header[:HEADER_BYTES], header, trailer, tail, root, length, resolve, where)
     offsets, at = [], HEADER_BYTES
     for leaf in leaves:
         offsets.append(at)
@@ -172,7 +177,11 @@ class Opener:
         if packed is None:
             raise DamagedRecordError(self.frame.where, (number,), "its authentication tag disagrees")
         expected = self.plaintext_bytes(number)
-        chunk = codecs.unpack(packed[0], packed[1:], expected)
+        try:
+            chunk = codecs.unpack(packed[0], packed[1:], expected)
+        except CorruptError as error:
+            error.where = f"{self.frame.where} record {number}"
+            raise
         if len(chunk) != expected:
             raise CorruptError("a record holds another length than its place asks for", where=f"{self.frame.where} record {number}")
         return chunk
@@ -183,7 +192,9 @@ class Opener:
         return min(chunk, self.footer.length - number * chunk)
 
     def records_of(self, start: int, length: int) -> range:
-        """The records that hold bytes ``start`` to ``start + length`` of the plaintext."""
+        """The records that hold bytes ``start`` to ``start + length`` of the plaintext; none beyond its end."""
+        if start < 0 or length < 0:
+            raise UsageError("a range begins at or after 0 and has a length", where=self.frame.where, why=f"start {start}, length {length}")
         end = min(start + length, self.footer.length)
         chunk = self.frame.header.chunk_bytes
         return range(start // chunk, -(-end // chunk)) if start < end else range(0)
@@ -201,8 +212,12 @@ class Opener:
             yield bytes(chunk[max(0, start - first) : start + length - first])
 
 
+MAX_DOCUMENT_BYTES = 4 << 30
+"""Largest plaintext that is opened in memory as a whole. zstd could make it of an object a ten-thousandth of that size."""
+
+
 def open_bytes(raw: bytes, data_key: bytes, resolve: Resolve, where: str) -> tuple[bytes, Opener]:
-    """The plaintext of an object that is in memory, verified in full."""
+    """The plaintext of an object that is in memory, verified in full; :class:`CorruptError` above :data:`MAX_DOCUMENT_BYTES`."""
 
     def read_into(start: int, buffer: memoryview) -> int:
         piece = raw[start : start + len(buffer)]
@@ -211,6 +226,8 @@ def open_bytes(raw: bytes, data_key: bytes, resolve: Resolve, where: str) -> tup
 
     frame = read_frame(lambda start, length: raw[start : start + length], len(raw), resolve, where)
     opener = Opener(frame, data_key)
+    if opener.footer.length > MAX_DOCUMENT_BYTES:
+        raise CorruptError("a document is larger than its bound", where=where, why=f"{opener.footer.length} bytes")
     plaintext = b"".join(opener.read_range(0, opener.footer.length, read_into))
     if sha256(plaintext).digest() != opener.footer.digest:
         raise CorruptError("the plaintext is not the one that was sealed", where=where)

@@ -17,6 +17,8 @@ from seawall.vault.recipients import DATA_KEY_BYTES, Recipient, Unwrapper, Wrap,
 from seawall.vault.signing import SigningKey
 
 PAYLOAD_TYPE = "application/vnd.seawall.keys.v1+json"
+MAX_BYTES = 1 << 20
+"""Bound on the stored document: 64 recipients at 2.5 kB, in hex and then in base64, are a third of it."""
 
 
 def commitment(data_key: bytes, sealing: bytes) -> bytes:
@@ -81,26 +83,31 @@ def keys_name(version: int) -> str:
 
 def parse_wraps(raw: bytes, run: str, sealing: bytes, version: int, resolve: Resolve, where: str) -> WrappedKey:
     """Verify and read one version. ``resolve`` admits writers and operators."""
-    envelope = dsse.Envelope.decode(raw, where=where)
+    envelope = dsse.Envelope.decode(raw, where=where, max_bytes=MAX_BYTES)
     dsse.verify(envelope, PAYLOAD_TYPE, resolve, where=where)
-    document = canonical.decode(envelope.payload, where=where)
+    wrapped = _parse(envelope.payload, where)
+    if (wrapped.run, wrapped.sealing, wrapped.version) != (run, sealing, version):
+        why = f"they are signed for {wrapped.run} {wrapped.sealing.hex()} version {wrapped.version}"
+        raise CorruptError("the keys belong to another sealing", where=where, why=why)
+    return wrapped
+
+
+def read_unsigned(raw: bytes, where: str) -> WrappedKey:
+    """Read one version without asking who signed it: for `seawall open`, which has a key and nothing to compare with.
+
+    A wrap that a symmetric key opens was made by somebody who has that key; a recovery wrap could be anybody's.
+    """
+    return _parse(dsse.Envelope.decode(raw, where=where, max_bytes=MAX_BYTES).payload, where)
+
+
+def _parse(payload: bytes, where: str) -> WrappedKey:
+    document = canonical.decode(payload, where=where)
     canonical.check_format(document, where=where)
     canonical.only_fields(document, {"format", "run", "sealing", "version", "commitment", "recipients"}, where=where)
-    found = (
-        canonical.text_field(document, "run", where=where),
-        canonical.hex_field(document, "sealing", 16, where=where),
-        canonical.number_field(document, "version", where=where),
-    )
-    if found != (run, sealing.hex(), version):
-        raise CorruptError(
-            "the keys belong to another sealing", where=where, why=f"they are signed for {found[0]} {found[1]} version {found[2]}"
-        )
     wraps = []
-    for item in canonical.list_field(document, "recipients", where=where, most=64):
-        if not isinstance(item, dict):
-            raise CorruptError("a recipient is not an object", where=where)
+    for item in canonical.objects_field(document, "recipients", where=where, most=64):
         canonical.only_fields(item, {"kind", "id", "wrap"}, where=where)
-        wrapped = canonical.text_field(item, "wrap", where=where, most=1 << 16)
+        wrapped = canonical.text_field(item, "wrap", where=where, most=1 << 13)
         wraps.append(
             Wrap(
                 canonical.text_field(item, "kind", where=where, most=32),
@@ -108,4 +115,10 @@ def parse_wraps(raw: bytes, run: str, sealing: bytes, version: int, resolve: Res
                 bytes.fromhex(canonical.hex_text(wrapped, len(wrapped) // 2, where=where)),
             )
         )
-    return WrappedKey(run, sealing, version, bytes.fromhex(canonical.hex_field(document, "commitment", 32, where=where)), tuple(wraps))
+    return WrappedKey(
+        canonical.text_field(document, "run", where=where),
+        bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
+        canonical.number_field(document, "version", where=where),
+        bytes.fromhex(canonical.hex_field(document, "commitment", 32, where=where)),
+        tuple(wraps),
+    )
