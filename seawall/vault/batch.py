@@ -63,14 +63,18 @@ def decode_batch(raw: bytes, where: str) -> Batch:
                 for crc in canonical.list_field(item, "pieces", where=where, most=10_000_000)
             ),
         )
-        for item in canonical.list_field(document, "files", where=where)
+        for item in canonical.objects_field(document, "files", where=where)
     )
-    return Batch(
+    batch = Batch(
         bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
         canonical.number_field(document, "batch", where=where),
         files,
         decode_versions(document, where),
     )
+    if any(file.row.name != f"file-{file.number}.sea" for file in files):
+        raise CorruptError("a batch gives a file the row of another object", where=where)
+    canonical.same_form(batch.encode(), raw, where=where)
+    return batch
 
 
 def decode_versions(document: canonical.Document, where: str) -> dict[str, dict[str, str]]:

@@ -4,6 +4,7 @@ import threading
 from enum import IntEnum
 
 from seawall.errors import CorruptError
+from seawall.vault.header import UnsupportedFormatError
 
 
 class Codec(IntEnum):
@@ -14,6 +15,9 @@ class Codec(IntEnum):
     PLANES = 2
     """Reserved: byte planes, each stored or zstd."""
 
+
+MAX_WINDOW_BYTES = 1 << 27
+"""Bound on the window that a frame may ask for; twice the largest chunk."""
 
 _thread = threading.local()
 
@@ -34,25 +38,28 @@ def zstd_pack(chunk: memoryview) -> bytes:
 def unpack(codec: int, payload: memoryview, limit: int) -> bytes | memoryview:
     """The chunk back, at most ``limit`` bytes. Raises :class:`CorruptError` for anything else.
 
-    A cut zstd frame reads as success through most interfaces of python-zstandard, so the end of the frame is asked
-    for; a frame that declares more than ``limit`` is refused before a byte is inflated.
+    A frame that declares more than ``limit`` is refused before a byte is inflated. The one-shot interface of python-zstandard
+    inflates into a buffer of the declared size, which the frame must fill, and the frame must end the record. Through its streaming
+    interfaces a cut frame reads as success, and a frame that declares little may inflate to thousands of chunks before its end shows it.
     """
     if codec == Codec.NONE:
         if len(payload) > limit:
             raise CorruptError("a record holds more than its chunk size")
         return payload
     if codec != Codec.ZSTD:
-        raise CorruptError("a record uses a codec that this reader does not know", why=f"codec {codec}")
+        raise UnsupportedFormatError("a record uses a codec that this reader does not know", why=f"codec {codec}")
     import zstandard
 
     try:
         frame = zstandard.get_frame_parameters(payload)
-        if not frame.has_checksum or frame.content_size > limit or frame.content_size == zstandard.CONTENTSIZE_UNKNOWN:
+        # A size of 0 is never packed; the interface below would take it as leave not to look at the frame.
+        if not frame.has_checksum or not 0 < frame.content_size <= limit:
             raise CorruptError("a record's zstd frame declares no checksum or an impossible size")
-        decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-        chunk = decompressor.decompress(payload)
+        chunk: bytes = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompress(
+            payload, read_across_frames=False, allow_extra_data=False
+        )
     except zstandard.ZstdError as error:
-        raise CorruptError("a record's zstd frame does not inflate", why=str(error)) from error
-    if not decompressor.eof or decompressor.unused_data or len(chunk) != frame.content_size:
-        raise CorruptError("a record's zstd frame is cut or has bytes after its end")
+        raise CorruptError("a record's zstd frame is cut, damaged or has bytes after its end", why=str(error)) from error
+    if len(chunk) != frame.content_size:
+        raise CorruptError("a record's zstd frame is cut")
     return chunk

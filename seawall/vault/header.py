@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from hashlib import sha256
 
-from seawall.errors import CorruptError, SeawallError
+from seawall.errors import CorruptError
 
 MAGIC = b"SEAWALL\n"
 VERSION = 1
@@ -40,10 +40,11 @@ _LAYOUT = struct.Struct(">8sHHII16sB3sQ16s32s32s")
 assert _LAYOUT.size == HEADER_BYTES
 
 
-class UnsupportedFormatError(SeawallError):
-    """The object was written by a newer seawall, or its header was altered to say so."""
+class UnsupportedFormatError(CorruptError):
+    """The object was written by a newer seawall, or it was altered to say so; a reader cannot tell which.
 
-    exit_code = CorruptError.exit_code
+    A :class:`CorruptError`, so that one flipped bit in a version number is found as damage and does not end a check of the whole copy.
+    """
 
 
 class ObjectKind(IntEnum):
@@ -118,4 +119,7 @@ def parse_header(raw: bytes, where: str) -> Header:
         raise CorruptError("the chunk size is impossible", where=where, why=f"{chunk_bytes} bytes")
     if kind not in list(ObjectKind) or zero != bytes(3):
         raise CorruptError("the header names no object kind that exists", where=where, why=f"kind {kind}")
+    if number and kind not in (ObjectKind.FILE, ObjectKind.BATCH):
+        # Their names have no number, so two headers would go by one name.
+        raise CorruptError("the header numbers an object of which there is one only", where=where, why=f"kind {kind}, number {number}")
     return Header(sealing, ObjectKind(kind), number, signer, salt, commitment, chunk_bytes)

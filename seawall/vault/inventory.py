@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from seawall.vault import canonical
+from seawall.vault.names import check_tree, checked_identity, checked_name
 from seawall.vault.plan import (
     Folder,
     Link,
     Pointer,
-    checked_name,
     decode_folders,
     decode_links,
     decode_pointer,
@@ -86,14 +86,14 @@ def decode_inventory(raw: bytes, where: str) -> Inventory:
             checked_name(canonical.text_field(f, "name", where=where), where),
             canonical.number_field(f, "size", where=where),
             canonical.number_field(f, "mode", where=where, most=0o7777),
-            canonical.text_field(f, "identity", where=where),
+            checked_identity(canonical.text_field(f, "identity", where=where), where),
             bytes.fromhex(canonical.hex_field(f, "plaintext", 32, where=where)),
         )
-        for f in canonical.list_field(document, "files", where=where)
+        for f in canonical.objects_field(document, "files", where=where)
     )
     world_size = document.get("world_size")
     commit_mark = document.get("commit_mark")
-    return Inventory(
+    inventory = Inventory(
         canonical.text_field(document, "run", where=where),
         bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
         canonical.number_field(document, "step", where=where),
@@ -107,3 +107,7 @@ def decode_inventory(raw: bytes, where: str) -> Inventory:
         decode_tensors(document, len(files), where),
         {key: str(value) for key, value in canonical.object_field(document, "notes", where=where).items()},
     )
+    pointer = None if inventory.pointer is None else inventory.pointer.name
+    check_tree([f.name for f in files], [f.name for f in inventory.folders], [k.name for k in inventory.links], pointer, where)
+    canonical.same_form(inventory.encode(), raw, where=where)
+    return inventory

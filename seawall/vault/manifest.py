@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from seawall.errors import CorruptError
 from seawall.vault import canonical, dsse
 from seawall.vault.open import Resolve
 from seawall.vault.signing import SigningKey
 
 PAYLOAD_TYPE = "application/vnd.seawall.manifest.v1+json"
 NAME = "manifest.json"
+MAX_BYTES = 1 << 16
+"""Bound on the stored manifest; it has fifteen fields of bounded length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Manifest:
 
 def parse_manifest(raw: bytes, resolve: Resolve, where: str) -> Manifest:
     """Verify and read a manifest. ``resolve`` admits writers."""
-    envelope = dsse.Envelope.decode(raw, where=where)
+    envelope = dsse.Envelope.decode(raw, where=where, max_bytes=MAX_BYTES)
     dsse.verify(envelope, PAYLOAD_TYPE, resolve, where=where)
     document = canonical.decode(envelope.payload, where=where)
     canonical.check_format(document, where=where)
@@ -76,7 +77,7 @@ def parse_manifest(raw: bytes, resolve: Resolve, where: str) -> Manifest:
         return bytes.fromhex(canonical.hex_field(document, name, 32, where=where))
 
     manifest = Manifest(
-        canonical.text_field(document, "run", where=where),
+        canonical.text_field(document, "run", where=where, most=100),
         bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
         number("epoch"),
         number("committer_epoch"),
@@ -91,6 +92,5 @@ def parse_manifest(raw: bytes, resolve: Resolve, where: str) -> Manifest:
         digest("root"),
         None if base is None else canonical.hex_text(base, 32, where=where),
     )
-    if manifest.payload() != envelope.payload:
-        raise CorruptError("the manifest has fields that this reader does not know", where=where)
+    canonical.same_form(manifest.payload(), envelope.payload, where=where)
     return manifest

@@ -3,6 +3,7 @@
 The manifest signs the table's digest and the tree's root, so one row can be proved without the table.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from seawall.vault.tail import TRAILER_BYTES
 
 NAME = "objects.json"
 MAX_BYTES = 256 << 20
+_NAME = re.compile(r"(?:(file|batch)-(0|[1-9][0-9]{0,18})|inventory|plan)\.sea", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,12 @@ def parse_row(item: object, where: str) -> Row:
     if not isinstance(item, dict):
         raise CorruptError("a row is not an object", where=where)
     canonical.only_fields(item, {"name", "length", "trailer", "crc64", "root"}, where=where)
+    name = canonical.text_field(item, "name", where=where, most=64)
+    if not _NAME.fullmatch(name):
+        # Names become keys below the sealing's folder.
+        raise CorruptError("a row names no object of a sealing", where=where, why=repr(name))
     return Row(
-        canonical.text_field(item, "name", where=where, most=64),
+        name,
         canonical.number_field(item, "length", where=where),
         bytes.fromhex(canonical.hex_field(item, "trailer", 32, where=where)),
         int(canonical.hex_field(item, "crc64", 8, where=where), 16),
@@ -80,6 +86,11 @@ class ObjectsTable:
     def root(self) -> bytes:
         return rows_root(self.rows)
 
+    @property
+    def files(self) -> int:
+        """How many files the sealing has."""
+        return sum(row.name.startswith("file-") for row in self.rows)
+
     def row(self, name: str) -> Row | None:
         return next((row for row in self.rows if row.name == name), None)
 
@@ -97,6 +108,10 @@ def decode_objects(raw: bytes, sealing: bytes, where: str) -> ObjectsTable:
     if canonical.hex_field(document, "sealing", 16, where=where) != sealing.hex():
         raise CorruptError("the objects table belongs to another sealing", where=where)
     rows = tuple(parse_row(item, where) for item in canonical.list_field(document, "objects", where=where, most=10_000_000))
-    if len({row.name for row in rows}) != len(rows):
-        raise CorruptError("the objects table names an object twice", where=where)
-    return ObjectsTable(sealing, rows)
+    table = ObjectsTable(sealing, rows)
+    files, batches = table.files, sum(row.name.startswith("batch-") for row in rows)
+    expected = [f"file-{n}.sea" for n in range(files)] + [f"batch-{n}.sea" for n in range(batches)] + ["inventory.sea", "plan.sea"]
+    if [row.name for row in rows] != expected:
+        # One order, so that one set of objects has one table and one root; and nothing twice, missing or foreign.
+        raise CorruptError("the objects table lacks rows, or has some twice or out of their order", where=where)
+    return table

@@ -1,6 +1,5 @@
 """From a sealing to the plaintext of its files: whole, record by record, or one range alone."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +8,7 @@ from seawall.stores.part_buffers import PartBuffers
 from seawall.stores.read_ahead import read_ahead
 from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.inventory import Inventory
+from seawall.vault.names import posix_bytes
 from seawall.vault.objects import Row
 from seawall.vault.open import Opener
 from seawall.vault.sealing import WHOLE_BYTES, Sealing, read_whole
@@ -24,7 +24,7 @@ def open_file(sealing: Sealing, inventory: Inventory, number: int, data_key: byt
     raw = read_whole(sealing.store, sealing.key_of(row), row.length) if row.length <= WHOLE_BYTES else None
     opener = Opener(sealing.frame_of(row, raw), data_key)
     footer = opener.footer
-    if (footer.name, footer.length, footer.digest) != (os.fsencode(file.name), file.size, file.plaintext_digest):
+    if (footer.name, footer.length, footer.digest) != (posix_bytes(file.name), file.size, file.plaintext_digest):
         raise CorruptError("a sealed file is another than the inventory says", where=f"{name} {file.name}")
     return row, opener, raw
 

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seawall.errors import CorruptError
+from seawall.errors import CorruptError, UsageError
 from seawall.vault import canonical
 from seawall.vault.canonical import Document
+from seawall.vault.identity import checked_run, sealing_id
+from seawall.vault.names import check_tree, checked_identity, checked_name, checked_target
 from seawall.vault.tensors import TensorRecord, decode_tensors, encode_tensors
 
 
@@ -121,16 +123,8 @@ def decode_pointer(document: Document, where: str) -> Pointer | None:
     return Pointer(name, canonical.text_field(pointer, "content", where=where))
 
 
-def checked_name(name: str, where: str) -> str:
-    """A file's name from a sealed document: relative and inside, because a restore writes there."""
-    parts = name.split("/")
-    if not name or "\0" in name or any(part in ("", ".", "..") for part in parts):
-        raise CorruptError("a file name would leave the checkpoint", where=where, why=repr(name)[:200])
-    return name
-
-
 def decode_folders(document: Document, where: str) -> tuple[Folder, ...]:
-    folders = canonical.list_field(document, "folders", where=where)
+    folders = canonical.objects_field(document, "folders", where=where)
     return tuple(
         Folder(
             checked_name(canonical.text_field(f, "name", where=where), where), canonical.number_field(f, "mode", where=where, most=0o7777)
@@ -140,9 +134,12 @@ def decode_folders(document: Document, where: str) -> tuple[Folder, ...]:
 
 
 def decode_links(document: Document, where: str) -> tuple[Link, ...]:
-    links = canonical.list_field(document, "links", where=where)
+    links = canonical.objects_field(document, "links", where=where)
     return tuple(
-        Link(checked_name(canonical.text_field(k, "name", where=where), where), canonical.text_field(k, "target", where=where))
+        Link(
+            checked_name(canonical.text_field(k, "name", where=where), where),
+            checked_target(canonical.text_field(k, "target", where=where), where),
+        )
         for k in links
     )
 
@@ -161,13 +158,15 @@ def decode_plan(raw: bytes, where: str) -> Plan:
             checked_name(canonical.text_field(f, "name", where=where), where),
             canonical.number_field(f, "size", where=where),
             canonical.number_field(f, "mode", where=where, most=0o7777),
-            canonical.text_field(f, "identity", where=where),
+            checked_identity(canonical.text_field(f, "identity", where=where), where),
             canonical.number_field(f, "batch", where=where, most=max(batches - 1, 0)),
         )
-        for f in canonical.list_field(document, "files", where=where)
+        for f in canonical.objects_field(document, "files", where=where)
     )
+    if not files and batches:
+        raise CorruptError("a plan has batches and no files", where=where)
     world_size, commit_mark = document.get("world_size"), document.get("commit_mark")
-    return Plan(
+    plan = Plan(
         canonical.text_field(document, "run", where=where),
         bytes.fromhex(canonical.hex_field(document, "sealing", 16, where=where)),
         number("step"),
@@ -186,3 +185,13 @@ def decode_plan(raw: bytes, where: str) -> Plan:
         decode_tensors(document, len(files), where),
         batches,
     )
+    try:
+        own = sealing_id(checked_run(plan.run), plan.epoch, plan.step, plan.mark_digest, plan.attempt)
+    except UsageError as problem:
+        raise CorruptError("a plan names no run", where=where, why=str(problem)) from None
+    if plan.sealing != own:
+        raise CorruptError("a plan's sealing id is not that of its checkpoint", where=where)
+    pointer = None if plan.pointer is None else plan.pointer.name
+    check_tree([f.name for f in files], [f.name for f in plan.folders], [k.name for k in plan.links], pointer, where)
+    canonical.same_form(plan.encode(), raw, where=where)
+    return plan

@@ -1,14 +1,16 @@
 """Rebuilding the files of a sealing in a folder. A file has its name only once the digest of its plaintext agreed."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
 from seawall.errors import CorruptError, SeawallError
 from seawall.stores.part_buffers import PartBuffers
 from seawall.vault.inventory import Inventory, InventoryFile
+from seawall.vault.names import posix_bytes
 from seawall.vault.plaintext import plaintext_of
 from seawall.vault.sealing import Sealing
 
@@ -41,9 +43,10 @@ def rebuild_files(
         _make_folders(tree, inventory)
     with ThreadPoolExecutor(transfers, "receiver") as pool, ThreadPoolExecutor(min(DRIVERS, transfers), "driver") as drivers:
         buffers = PartBuffers(transfers * BUFFER_BYTES)
+        suffix = _free_suffix(inventory)
 
         def one(number: int) -> None:
-            _rebuild_file(sealing, inventory, number, data_key, tree, pool, buffers, progress, observe)
+            _rebuild_file(sealing, inventory, number, data_key, tree, suffix, pool, buffers, progress, observe)
 
         futures = [drivers.submit(one, number) for number in numbers]
         try:
@@ -61,6 +64,7 @@ def _rebuild_file(
     number: int,
     data_key: bytes,
     tree: Path | None,
+    suffix: str,
     pool: ThreadPoolExecutor,
     buffers: PartBuffers,
     progress: Progress,
@@ -71,8 +75,8 @@ def _rebuild_file(
     descriptor, path, fresh = None, None, None
     if tree is not None:
         path = tree / file.name
-        fresh = path.with_name(f".{number}.seawall-part")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fresh = path.with_name(f".{number}{suffix}")
+        descriptor = _create(fresh, file.name)
     try:
         for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers):
             digest.update(chunk)
@@ -92,8 +96,32 @@ def _rebuild_file(
         if descriptor is not None:
             os.close(descriptor)
     if path is not None and fresh is not None:
-        os.rename(fresh, path)
+        with _writing(file.name):
+            os.rename(fresh, path)
     progress(0, 1)
+
+
+def _free_suffix(inventory: Inventory) -> str:
+    """Ending of the temporary names: no file of the checkpoint has it, so none is taken for a part of another."""
+    suffix = ".seawall-part"
+    while any(file.name.endswith(suffix) for file in inventory.files):
+        suffix += "-"
+    return suffix
+
+
+@contextmanager
+def _writing(name: str) -> Iterator[None]:
+    """What the file system refuses, as an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise SeawallError("a rebuilt file cannot be written", where=name, why=error.strerror or "", do="then run it again") from error
+
+
+def _create(path: Path, name: str) -> int:
+    # What is there is no link: it would be written through, to wherever it leads.
+    with _writing(name):
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def finish_tree(tree: Path, inventory: Inventory) -> None:
@@ -102,12 +130,17 @@ def finish_tree(tree: Path, inventory: Inventory) -> None:
         inside = os.path.normpath(os.path.join(os.path.dirname(link.name), link.target))
         if os.path.isabs(link.target) or inside == ".." or inside.startswith("../"):
             raise CorruptError("a link of the checkpoint leaves it", where=link.name, why=link.target)
-        if not (tree / link.name).is_symlink():
-            (tree / link.name).symlink_to(link.target)
+        with _writing(link.name):
+            if not (tree / link.name).is_symlink():
+                (tree / link.name).symlink_to(link.target)
     for folder in inventory.folders:
-        os.chmod(tree / folder.name, folder.mode & 0o777)
+        with _writing(folder.name):
+            os.chmod(tree / folder.name, folder.mode & 0o777)
     if inventory.pointer is not None:
-        (tree / inventory.pointer.name).write_text(inventory.pointer.content)
+        descriptor = _create(tree / inventory.pointer.name, inventory.pointer.name)
+        with os.fdopen(descriptor, "wb") as file, _writing(inventory.pointer.name):
+            os.fchmod(descriptor, 0o644)
+            file.write(posix_bytes(inventory.pointer.content))
 
 
 def mtime_ns(file: InventoryFile) -> int:
@@ -120,14 +153,11 @@ def _make_folders(tree: Path, inventory: Inventory) -> None:
     folders.update(os.path.dirname(file.name) for file in inventory.files)
     folders.update(os.path.dirname(link.name) for link in inventory.links)
     for name in folders:
-        (tree / name).mkdir(parents=True, exist_ok=True)
+        with _writing(name):
+            (tree / name).mkdir(parents=True, exist_ok=True)
 
 
 def _write(descriptor: int, view: memoryview, name: str) -> None:
-    try:
+    with _writing(name):
         while view:
             view = view[os.write(descriptor, view) :]
-    except OSError as error:
-        raise SeawallError(
-            "a rebuilt file cannot be written", where=name, why=error.strerror or "", do="make room and run it again"
-        ) from error

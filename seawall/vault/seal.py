@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
-from seawall.errors import SourceChangedError
+from seawall.errors import SourceChangedError, UsageError
 from seawall.kernels.crc64 import combine, crc64
 from seawall.vault import codecs
 from seawall.vault.header import CHUNK_BYTES, HEADER_BYTES, Header, ObjectKind, object_name
 from seawall.vault.records import OVERHEAD_BYTES, RecordCipher, derive
 from seawall.vault.signing import SigningKey
-from seawall.vault.tail import TRAILER_BYTES, Footer, Leaf, Trailer, leaf_root, pack_leaves, signed_statement
+from seawall.vault.tail import MAX_NAME_BYTES, MAX_RECORDS, TRAILER_BYTES, Footer, Leaf, Trailer, leaf_root, pack_leaves, signed_statement
 
 PART_BYTES = 8 << 20
 """Smallest part of a larger object. Parts hold whole records."""
@@ -69,6 +69,12 @@ class Sealer:
         codec: codecs.Codec = codecs.Codec.NONE,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
+        if len(name) > MAX_NAME_BYTES or plaintext_bytes > MAX_RECORDS * chunk_bytes:
+            raise UsageError(
+                "a file is too large, or its name too long, for one sealed object",
+                where=os.fsdecode(name)[:200],
+                why=f"{plaintext_bytes} bytes in records of {chunk_bytes}, at most {MAX_RECORDS} records",
+            )
         bare = Header(sealing, kind, number, bytes.fromhex(signing_key.key_id), os.urandom(32), chunk_bytes=chunk_bytes)
         keys = derive(data_key, bare)
         self._header = Header(sealing, kind, number, bare.signer, bare.salt, keys.commitment, chunk_bytes).pack()

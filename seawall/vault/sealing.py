@@ -3,11 +3,12 @@
 The chain of trust begins at the commit entry of the log, which names the manifest's digest.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError
+from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError, TrustError
 from seawall.stores.base import Store
 from seawall.vault import manifest as manifests
 from seawall.vault import objects
@@ -15,14 +16,18 @@ from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.identity import sealing_folder
 from seawall.vault.inventory import Inventory, decode_inventory
 from seawall.vault.manifest import Manifest, parse_manifest
-from seawall.vault.objects import ObjectsTable, Row, decode_objects, rows_root
+from seawall.vault.objects import ObjectsTable, Row, decode_objects, row_of_frame, rows_root
 from seawall.vault.open import Frame, Resolve, open_bytes, read_frame
 from seawall.vault.recipients import Unwrapper
 from seawall.vault.signing import PublicKey
+from seawall.vault.wraps import MAX_BYTES as MAX_KEYS_BYTES
 from seawall.vault.wraps import WrappedKey, keys_name, parse_wraps
 
 WHOLE_BYTES = 16 << 20
 """Objects up to this size are read in one request."""
+MAX_KEYS_VERSIONS = 1000
+"""Each rotation of a wrapping key adds one."""
+_KEYS_VERSION = re.compile(r"keys-([1-9][0-9]{0,8})\.json\Z", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Sealing:
                 "an object has another length than the manifest says", where=where, why=f"{len(raw)} bytes, not {row.length}"
             )
         frame = read_frame(read, row.length, self.writers, where)
-        if frame.trailer_digest != row.trailer_digest or frame.root != row.root or frame.header.sealing != self.manifest.sealing:
+        if row_of_frame(frame, row.name) != row or frame.header.sealing != self.manifest.sealing:
             raise CorruptError(
                 "an object is another than the one that was committed", where=where, why="its trailer differs from the manifest's"
             )
@@ -72,7 +77,7 @@ def read_sealing(store: Store, run: str, sealing: bytes, manifest_digest: str, w
     folder = sealing_folder(run, sealing)
     where = f"{store.url}/{folder}{manifests.NAME}"
     try:
-        raw_manifest = store.get(folder + manifests.NAME)
+        raw_manifest = store.get(folder + manifests.NAME, 0, manifests.MAX_BYTES + 1)
     except NoSuchObjectError as error:
         raise NoSuchCopyError(
             "the store has no copy of this checkpoint", where=where, do="choose another store (`seawall copies`)"
@@ -84,7 +89,7 @@ def read_sealing(store: Store, run: str, sealing: bytes, manifest_digest: str, w
         raise CorruptError("the manifest belongs to another sealing", where=where)
     where = f"{store.url}/{folder}{objects.NAME}"
     try:
-        raw_table = store.get(folder + objects.NAME)
+        raw_table = store.get(folder + objects.NAME, 0, objects.MAX_BYTES + 1)
     except NoSuchObjectError as error:
         raise CorruptError("the copy has no objects table", where=where, do="use another copy") from error
     if sha256(raw_table).digest() != manifest.objects_digest:
@@ -92,51 +97,84 @@ def read_sealing(store: Store, run: str, sealing: bytes, manifest_digest: str, w
     table = decode_objects(raw_table, sealing, where)
     if rows_root(table.rows) != manifest.root:
         raise CorruptError("the objects table does not give the signed Merkle root", where=where)
+    if (table.files, sum(row.length for row in table.rows)) != (manifest.files, manifest.stored_bytes):
+        raise CorruptError("the objects table does not add up to the manifest's counts", where=where)
+    inventory = table.row(object_name(ObjectKind.INVENTORY, 0))
+    if inventory is None or inventory.trailer_digest != manifest.inventory_digest:
+        raise CorruptError("the inventory is not the one that was signed", where=where)
     return Sealing(store, manifest, manifest_digest, table, writers)
+
+
+def _either(sealing: Sealing, rewrappers: Resolve) -> Resolve:
+    def either(key_id: str) -> PublicKey | None:
+        return sealing.writers(key_id) or rewrappers(key_id)
+
+    return either
+
+
+def _keys_versions(sealing: Sealing) -> list[int]:
+    """The versions of the wrapped keys that the store lists, in order."""
+    prefix = sealing.folder + "keys-"
+    names = (found.key.removeprefix(sealing.folder) for found in sealing.store.list(prefix))
+    numbers = sorted(int(match[1]) for match in map(_KEYS_VERSION.match, names) if match)
+    if len(numbers) > MAX_KEYS_VERSIONS:
+        raise CorruptError("there are too many versions of the wrapped keys", where=sealing.folder, why=f"{len(numbers)}")
+    return numbers
+
+
+def _read_version(sealing: Sealing, number: int, either: Resolve) -> WrappedKey:
+    manifest = sealing.manifest
+    key = sealing.folder + keys_name(number)
+    raw = sealing.store.get(key, 0, MAX_KEYS_BYTES + 1)
+    if number == 1 and sha256(raw).digest() != manifest.keys_digest:
+        raise CorruptError("the wrapped keys are not those that were committed", where=f"{sealing.store.url}/{key}")
+    return parse_wraps(raw, manifest.run, manifest.sealing, number, either, key)
 
 
 def read_wraps(sealing: Sealing, rewrappers: Resolve) -> list[WrappedKey]:
     """All versions of the wrapped data key, newest first. Later versions may be signed by operators (``rewrappers``)."""
-    manifest = sealing.manifest
-
-    def either(key_id: str) -> PublicKey | None:
-        return sealing.writers(key_id) or rewrappers(key_id)
-
-    versions: list[WrappedKey] = []
-    prefix = sealing.folder + "keys-"
-    names = [found.key.removeprefix(prefix).removesuffix(".json") for found in sealing.store.list(prefix)]
-    numbers = sorted(int(name) for name in names if name.isdecimal())
-    for number in reversed(numbers):
-        key = sealing.folder + keys_name(number)
-        raw = sealing.store.get(key)
-        if number == 1 and sha256(raw).digest() != manifest.keys_digest:
-            raise CorruptError("the wrapped keys are not those that were committed", where=f"{sealing.store.url}/{key}")
-        versions.append(parse_wraps(raw, manifest.run, manifest.sealing, number, either, key))
+    either = _either(sealing, rewrappers)
+    versions = [_read_version(sealing, number, either) for number in reversed(_keys_versions(sealing))]
+    if versions and versions[-1].version != 1:
+        raise CorruptError("the first version of the wrapped keys is not there", where=sealing.folder)
+    if any(wrapped.commitment != versions[-1].commitment for wrapped in versions):
+        raise CorruptError("a later version of the wrapped keys holds another data key", where=sealing.folder)
     return versions
 
 
 def unlock(sealing: Sealing, unwrappers: Sequence[Unwrapper], rewrappers: Resolve) -> bytes:
-    """The data key. Raises :class:`KeyMissingError` when no key of this host is a recipient of any version."""
-    problem: KeyMissingError | None = None
-    commitment: bytes | None = None
-    for wrapped in reversed(read_wraps(sealing, rewrappers)):
-        if commitment is None:
-            commitment = wrapped.commitment
-        elif wrapped.commitment != commitment:
-            raise CorruptError(
-                "a later version of the wrapped keys holds another data key", where=f"{sealing.folder}{keys_name(wrapped.version)}"
-            )
+    """The data key, from the first version that a key of this host opens. Raises :class:`KeyMissingError` when there is none.
+
+    A later version that is damaged, or was put there by somebody who may not, is passed over while another one opens: a restore must
+    not depend on it. Version 1 is the one that was committed, and fixes which data key it is.
+    """
+    either = _either(sealing, rewrappers)
+    numbers = _keys_versions(sealing)
+    if not numbers or numbers[0] != 1:
+        raise CorruptError("the copy lacks the wrapped keys that were committed", where=sealing.folder, do="use another copy")
+    first = _read_version(sealing, 1, either)
+    problem: KeyMissingError | CorruptError | TrustError
+    try:
+        return first.unwrap(unwrappers)
+    except KeyMissingError as error:
+        problem = error
+    for number in numbers[1:]:
         try:
+            wrapped = _read_version(sealing, number, either)
+            if wrapped.commitment != first.commitment:
+                raise CorruptError(
+                    "a later version of the wrapped keys holds another data key", where=f"{sealing.folder}{keys_name(number)}"
+                )
             return wrapped.unwrap(unwrappers)
-        except KeyMissingError as error:
+        except KeyMissingError:
+            continue
+        except (CorruptError, TrustError) as error:
             problem = error
-    if problem is None:
-        raise CorruptError("the copy has no wrapped keys", where=sealing.folder, do="use another copy")
     raise problem
 
 
 def read_inventory(sealing: Sealing, data_key: bytes) -> Inventory:
-    """Open the inventory of a sealing."""
+    """Open the inventory of a sealing; every file in it has a row of the table, because both have the manifest's count."""
     name = object_name(ObjectKind.INVENTORY, 0)
     row = sealing.table.row(name)
     if row is None or row.trailer_digest != sealing.manifest.inventory_digest:
@@ -147,6 +185,9 @@ def read_inventory(sealing: Sealing, data_key: bytes) -> Inventory:
     inventory = decode_inventory(plaintext, name)
     if (inventory.run, inventory.sealing) != (sealing.manifest.run, sealing.manifest.sealing):
         raise CorruptError("the inventory belongs to another sealing", where=sealing.folder)
+    counts = (inventory.step, len(inventory.files), sum(file.size for file in inventory.files))
+    if counts != (sealing.manifest.step, sealing.manifest.files, sealing.manifest.plaintext_bytes):
+        raise CorruptError("the inventory does not add up to the manifest's counts", where=sealing.folder)
     return inventory
 
 

@@ -26,10 +26,14 @@ from seawall.vault.records import OVERHEAD_BYTES, TAG_BYTES
 TRAILER_BYTES = 80
 LEAF_BYTES = 36
 MAX_NAME_BYTES = 1 << 16
+MAX_RECORDS = 1 << 20
+"""Bound on the records of an object, 8 TiB at the writers' chunk size. A reader loads the leaf table before it can check its
+signature, so without a bound whoever can write to a store could have it load a whole object of any size as a table."""
 _FOOTER = struct.Struct(">Q32sI")
 _LEAF = struct.Struct(">I32s")
 _TRAILER = struct.Struct(">Q64sQ")
 _STATEMENT = struct.Struct(">16s32s32s32sQQQ")
+_MAX_TAIL_BYTES = 8 + MAX_RECORDS * LEAF_BYTES + _FOOTER.size + MAX_NAME_BYTES + TAG_BYTES
 MIN_OBJECT_BYTES = HEADER_BYTES + OVERHEAD_BYTES + 8 + LEAF_BYTES + _FOOTER.size + TAG_BYTES + TRAILER_BYTES
 
 
@@ -86,6 +90,8 @@ def parse_trailer(raw: bytes, length: int, where: str) -> Trailer:
         raise CorruptError("the object is too short to be whole", where=where, why=f"{length} bytes")
     crc64, signature, tail_offset = _TRAILER.unpack(raw)
     tail_bytes = length - TRAILER_BYTES - tail_offset
+    if tail_bytes > _MAX_TAIL_BYTES:
+        raise CorruptError("the object is cut, or its trailer is damaged", where=where, why=f"its tail would have {tail_bytes} bytes")
     if tail_offset < HEADER_BYTES + OVERHEAD_BYTES or tail_bytes < 8 + LEAF_BYTES + _FOOTER.size + TAG_BYTES:
         raise CorruptError("the object is cut, or its trailer is damaged", where=where, why="the trailer points outside the object")
     return Trailer(crc64, signature, tail_offset)
@@ -95,7 +101,8 @@ def parse_tail(tail: bytes, tail_offset: int, where: str) -> tuple[list[Leaf], b
     """Leaves and sealed footer. Everything is bounded by the bytes that are there before it is allocated."""
     count = int.from_bytes(tail[:8], "big")
     end = 8 + count * LEAF_BYTES
-    if not 1 <= count <= (len(tail) - 8) // LEAF_BYTES or len(tail) - end > _FOOTER.size + MAX_NAME_BYTES + TAG_BYTES:
+    footer_bytes = len(tail) - end - TAG_BYTES
+    if not 1 <= count <= MAX_RECORDS or not _FOOTER.size <= footer_bytes <= _FOOTER.size + MAX_NAME_BYTES:
         raise CorruptError("the leaf table is damaged", where=where, why=f"it claims {count} records in {len(tail)} bytes")
     leaves = [Leaf(length, digest) for length, digest in _LEAF.iter_unpack(tail[8:end])]
     if HEADER_BYTES + sum(leaf.length for leaf in leaves) != tail_offset:

@@ -48,9 +48,9 @@ def decode_tensors(document: Document, files: int, where: str) -> tuple[TensorRe
             canonical.text_field(item, "name", where=where, most=1 << 16, empty=True),
             canonical.text_field(item, "dtype", where=where, empty=True),
             _parse_numbers(item.get("shape"), where),
-            tuple(_decode_piece(piece, files, where) for piece in canonical.list_field(item, "pieces", where=where)),
+            tuple(_decode_piece(piece, files, where) for piece in canonical.objects_field(item, "pieces", where=where)),
         )
-        for item in canonical.list_field(document, "tensors", where=where, most=100_000_000)
+        for item in canonical.objects_field(document, "tensors", where=where, most=100_000_000)
     )
 
 
@@ -76,9 +76,11 @@ def _encode_piece(piece: TensorPiece) -> Document:
 
 
 def _decode_piece(item: Document, files: int, where: str) -> TensorPiece:
+    if files == 0:
+        raise CorruptError("a tensor lies in a file that is not there", where=where)
     start, crc = item.get("start"), item.get("crc64")
     return TensorPiece(
-        canonical.number_field(item, "file", where=where, most=max(files - 1, 0)),
+        canonical.number_field(item, "file", where=where, most=files - 1),
         canonical.number_field(item, "nbytes", where=where),
         None if start is None else canonical.parse_number(start, where=where),
         _parse_numbers(item.get("offsets"), where),

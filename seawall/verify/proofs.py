@@ -17,6 +17,8 @@ from seawall.verify.levels import Level
 
 PAYLOAD_TYPE = "application/vnd.seawall.proofs.v1+json"
 NO_BATCH = "0" * 64
+MAX_BYTES = 16 << 20
+"""Bound on a stored batch: about 10,000 proofs."""
 _MAX_TRIES = 16
 OK = "ok"
 FAILED = "failed"
@@ -116,7 +118,7 @@ def read_chain(store: Store, run: str, verifier: str, resolve: Callable[[str], P
         seq = len(batches) + 1
         key = proof_key(run, verifier, seq)
         try:
-            raw = store.get(key)
+            raw = store.get(key, 0, MAX_BYTES + 1)
         except NoSuchObjectError:
             return Chain(verifier, tuple(batches), tuple(digests[1:]))
         batches.append(parse_batch(raw, run, verifier, seq, digests[-1], resolve, f"{store.url}/{key}"))
