@@ -1,5 +1,6 @@
 """Repeat what failed for a passing reason, and nothing else."""
 
+import logging
 from collections.abc import Callable, Iterator
 
 import stamina
@@ -7,6 +8,9 @@ import stamina
 from seawall.errors import StoreError
 from seawall.stores.base import Leftover, Store, Stored
 from seawall.stores.wrapper import Result, Wrapper
+
+# Retries are told to whoever configured logging, instead of to stderr by Python's last resort.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 
 def is_transient(error: Exception) -> bool:

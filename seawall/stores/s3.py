@@ -104,8 +104,16 @@ class S3Store:
             self.where(key),
             crc=can.full_object_crc,
             taken=None if can.conditional_put else lambda: self._exists(key),
-            confirm=None if finishes_once(self._endpoint()) else lambda mine: self._confirmed(key, mine),
+            confirm=self._confirmation(key),
         )
+
+    def _confirmation(self, key: str) -> Callable[[Stored], Stored] | None:
+        if not self.capabilities.conditional_put:
+            # rclone names another entity tag when it finishes an upload than afterwards: report what HEAD says.
+            return lambda _: self.head(key)
+        if finishes_once(self._endpoint()):
+            return None
+        return lambda mine: confirm_finish(self.wire, self.session, self.name(key), self.where(key), mine, self._clock)
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
         if length is None:
@@ -220,9 +228,6 @@ class S3Store:
 
     def _endpoint(self) -> str:
         return str(self.session.client()[0].meta.endpoint_url)
-
-    def _confirmed(self, key: str, mine: Stored) -> Stored:
-        return confirm_finish(self.wire, self.session, self.name(key), self.where(key), mine, self._clock)
 
     def _exists(self, key: str) -> bool:
         try:

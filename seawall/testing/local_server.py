@@ -111,3 +111,26 @@ def answers_http(port: int, path: str = "/") -> bool:
         return False
     finally:
         connection.close()
+
+
+def stop_group(pid: int, program_name: str) -> None:
+    """End a process group that another process of ours started: politely, then for certain. Nothing happens when it is gone.
+
+    ``program_name`` must be in the command line of ``pid``, lest a recycled number hits somebody else.
+    """
+    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+        if not _runs(pid, program_name):
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, number)
+        deadline = time.monotonic() + seconds
+        while _runs(pid, program_name) and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+
+
+def _runs(pid: int, program_name: str) -> bool:
+    try:
+        # A process that ended and was not collected by its parent yet has an empty command line.
+        return program_name.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

@@ -82,6 +82,11 @@ class SeaweedFS:
                 if attempt == _START_TRIES - 1:
                     raise
 
+    def attach(self) -> None:
+        """Use a server that another process started on this folder, without ending it later."""
+        self._instance = _read_instance(self.folder / "instance.json")
+        self._known()
+
     def stop(self) -> None:
         """End it and its children."""
         if self._server is not None:
