@@ -243,8 +243,11 @@ def _heads(state: RunState, signed: SignedEntry, body: bodies.ProofHeads) -> Non
         if trust is None or head.verifier not in trust.keys or trust.keys[head.verifier].role != "verifier":
             raise _refuse(state, f"{head.verifier} is no verifier's key")
         known = state.heads.get(head.verifier)
-        if known and (head.seq < known.seq or (head.seq == known.seq and head.digest != known.digest)):
-            raise _refuse(state, f"the chain of verifier {head.verifier} went back from {known.seq} to {head.seq}, or forked there")
+        if known and head.seq == known.seq and head.digest != known.digest:
+            raise _refuse(state, f"proof {head.seq} of verifier {head.verifier} has two digests: its chain was forked")
+        if known and head.seq < known.seq:
+            # Somebody stated a newer head first. What counts never goes back, and the race is no incident.
+            continue
         state.heads[head.verifier] = HeadRecord(head.verifier, head.seq, head.digest, entry.seq)
 
 

@@ -7,7 +7,7 @@ may be meant anew (a quarantine after its lift), what happened in between is par
 from collections.abc import Sequence
 
 from seawall.clock import Clock
-from seawall.errors import EpochClosedError, NoSuchCopyError, TrustError, UsageError
+from seawall.errors import EpochClosedError, NoSuchCopyError, StoreRefusedError, TrustError, UsageError
 from seawall.log.append import append
 from seawall.log.bodies import (
     MAX_REASON,
@@ -36,9 +36,17 @@ def open_run(
     """Begin the log of ``run`` in ``store``, its coordination store: genesis, and epoch 1 for ``writers`` (key ids).
 
     Of several calls, at once or after a kill, one does it and all succeed if they ask for the same writers.
-    ``trust_list`` is the stored, root-signed list; it is used by whoever begins the log.
+    ``trust_list`` is the stored, root-signed list; it is used by whoever begins the log. ``StoreRefusedError`` for a
+    store in which two could create one object.
     """
     read_list(trust_list, root, where="trust list")
+    if not store.capabilities.conditional_put:
+        raise StoreRefusedError(
+            "this store cannot have authority over a log",
+            where=store.url,
+            why="create-if-absent has no single winner here; " + "; ".join(store.capabilities.reasons),
+            do="name another store under [coordination]; this one can still hold copies and a mirror",
+        )
     view = read_on(store, empty_view(store, run, root))
     if view.seq == 0:
         genesis = Genesis(view.store_id, trust_list)

@@ -345,13 +345,14 @@ def test_proof_heads_never_go_back() -> None:
     hand = some()
     hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 4, hexed("four", 32)),)), KEYS.verifier)
     hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 4, hexed("four", 32)),)), KEYS.operator)
-    assert read(hand.store).state.heads[KEYS.verifier.key_id].seq == 4
-    before = hand.seq, hand.prev
-    for seq, digest in ((3, "three"), (4, "another four")):
-        hand.seq, hand.prev = before
-        hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, seq, hexed(digest, 32)),)), KEYS.verifier)
-        with pytest.raises(TrustError, match="went back"):
-            read(hand.store)
+    both = (ProofHead(KEYS.verifier.key_id, 3, hexed("three", 32)), ProofHead(KEYS.second_verifier.key_id, 1, hexed("one", 32)))
+    hand.write(ProofHeads(tuple(sorted(both, key=lambda head: head.verifier))), KEYS.operator)
+    heads = read(hand.store).state.heads
+    assert (heads[KEYS.verifier.key_id].seq, heads[KEYS.verifier.key_id].digest) == (4, hexed("four", 32))
+    assert heads[KEYS.second_verifier.key_id].seq == 1
+    hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 4, hexed("another four", 32)),)), KEYS.verifier)
+    with pytest.raises(TrustError, match="its chain was forked"):
+        read(hand.store)
 
 
 def test_quarantine_and_hold_stand_until_lifted() -> None:

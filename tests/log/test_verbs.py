@@ -2,11 +2,12 @@
 
 import pytest
 
-from seawall.errors import EpochClosedError, NoSuchCopyError, TrustError, UsageError
+from seawall.errors import EpochClosedError, NoSuchCopyError, StoreRefusedError, TrustError, UsageError
 from seawall.log import verbs
 from seawall.log.bodies import ProofHead
 from seawall.log.entries import operation_id
 from seawall.log.identity import identify
+from seawall.stores.base import Capabilities
 from seawall.testing.memory import MemoryStore
 from seawall.vault.trust import read_list, sign_list
 from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, read, trust_list
@@ -42,6 +43,30 @@ def test_a_half_opened_run_is_finished() -> None:
     assert read(store).epoch == 0
     opened(store)
     assert read(store).epoch == 1
+
+
+def test_a_store_without_a_single_winner_gets_no_log() -> None:
+    class Weak(MemoryStore):
+        @property
+        def capabilities(self) -> Capabilities:
+            return Capabilities(conditional_put=False, reasons=("the server overwrites",))
+
+    store = Weak()
+    identify(store, create=True)
+    before = dict(store.objects)
+    with pytest.raises(StoreRefusedError, match="the server overwrites"):
+        opened(store)
+    assert store.objects == before
+
+
+def test_heads_stated_at_once_by_two_are_no_incident() -> None:
+    store, _ = begun()
+    old = read(store)
+    one, two = KEYS.verifier.key_id, KEYS.second_verifier.key_id
+    verbs.state_proof_heads(store, old, [ProofHead(one, 4, hexed("4", 32))], KEYS.verifier, CLOCK)
+    both = [ProofHead(one, 3, hexed("3", 32)), ProofHead(two, 1, hexed("1", 32))]
+    view = verbs.state_proof_heads(store, old, both, KEYS.operator, CLOCK)
+    assert {head.verifier: head.seq for head in view.state.heads.values()} == {one: 4, two: 1}
 
 
 def test_a_list_of_another_root_opens_nothing() -> None:
