@@ -88,7 +88,7 @@ class Plan:
                 "layout": self.layout,
                 "world_size": None if self.world_size is None else number(self.world_size),
                 "commit_mark": self.commit_mark,
-                "codec": number(self.codec),
+                "codec": number(int(self.codec)),
                 "saved_at": self.saved_at,
                 "batches": number(self.batches),
                 "files": [

@@ -1,7 +1,7 @@
 """Checking one copy, level by level. Nothing is decided or written here: the findings become proofs.
 
-L0 to L2 need public keys alone. A level is only tried when those below it hold, so that a damaged copy is not taken for
-damaged content.
+L0 to L2 need public keys alone. What a copy's content is worth (L3 and above) is only tried when its bytes hold, so that
+a damaged copy is not taken for damaged content.
 """
 
 import tempfile
@@ -70,7 +70,7 @@ def check_copy(
     transfers: int = 16,
     progress: Progress = lambda nbytes, files: None,
 ) -> list[Finding]:
-    """Check a copy from L0 up to ``up_to`` (at most L4); the list ends at the first level that fails.
+    """Check a copy from L0 up to ``up_to`` (at most L4); the list ends at L2 when one of L0 to L2 fails.
 
     ``unlock`` gives data key and inventory, for L3 and L4. ``scratch`` is a folder with room for the checkpoint, for
     L4. What keeps the store from answering is raised, not found: an unreachable copy is neither good nor bad.
@@ -79,16 +79,13 @@ def check_copy(
         opened = read_sealing(store, run, sealing, manifest_digest, writers)
     except (NoSuchCopyError, CorruptError, TrustError) as error:
         return [_failed(Level.L0, "list", [Damage("manifest.json", str(error))])]
-    findings: list[Finding] = []
-    for step in (_listed, _sizes):
-        if findings and findings[-1].level >= up_to:
-            return findings
-        findings.append(step(opened))
-        if findings[-1].result == FAILED:
-            return findings
+    findings = [_listed(opened)]
+    if up_to >= Level.L1:
+        findings.append(_sizes(opened))
     if up_to >= Level.L2:
+        # Also when L0 or L1 failed: only reading the bytes tells which records are damaged.
         findings.append(_bytes(opened, rewrappers, transfers, progress))
-    if up_to >= Level.L3 and findings[-1].result == OK:
+    if up_to >= Level.L3 and not any(finding.result == FAILED for finding in findings):
         if unlock is None:
             raise ValueError("L3 and above need the data key")
         findings += _content(opened, unlock, up_to, scratch, transfers, progress)
