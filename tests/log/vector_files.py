@@ -10,27 +10,40 @@ from pathlib import Path
 from typing import Any
 
 from seawall.errors import CorruptError, FreshnessError, TrustError
-from seawall.log.bodies import Epoch, Hold, Lease, Lift, ProofHead, ProofHeads, Quarantine, Tombstone, TrustChange, Unread, WriteOff
+from seawall.log.bodies import (
+    SIGNERS,
+    Epoch,
+    Hold,
+    Lease,
+    Lift,
+    ProofHead,
+    ProofHeads,
+    Quarantine,
+    Tombstone,
+    TrustChange,
+    Unread,
+    WriteOff,
+)
 from seawall.log.entries import entry_key, operation_id
 from seawall.log.identity import identify
 from seawall.log.state import RunState
 from seawall.testing.memory import MemoryStore
 from seawall.vault import canonical, dsse
 from seawall.vault.trust import read_list, sign_list
-from tests.log import test_vectors
 from tests.log.actors import KEYS, RUN, Hand, begun, commit_body, hexed, read, trust_list
+from tests.log.faults import BODIES, VECTORS, next_list, some
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "log"
 
 REFUSALS = {CorruptError: "corrupt", TrustError: "trust", FreshnessError: "freshness"}
 
 COMMON = 4
-"""Entries of the base that the faults of test_vectors stand on."""
+"""Entries of the base that the faults of faults.py stand on."""
 
 
 def base() -> tuple[MemoryStore, Hand]:
     """The good log."""
-    hand = test_vectors.some()
+    hand = some()
     op = operation_id
     hand.write(commit_body(3, quarantine="opaque"), KEYS.writer)
     hand.write(Hold("audit"), KEYS.operator)
@@ -88,15 +101,15 @@ def vectors() -> dict[str, dict[str, Any]]:
             "state": summary(read(good).state),
         }
     }
-    for name, (write, error, _) in test_vectors.VECTORS.items():
-        bad = test_vectors.some()
+    for name, (write, error, _) in VECTORS.items():
+        bad = some()
         write(bad)
         entry = bad.store.objects[entry_key(RUN, COMMON + 1)]
         # A file of 3 MiB says no more than its name.
         if len(entry) < 100_000:
             text = entry.decode("ascii")
             made[name] = {"after": COMMON, "entries": [text], "expect": REFUSALS[error], "at": COMMON + 1}
-    late = test_vectors.some()
+    late = some()
     late.write(Epoch(2, (KEYS.second_writer.key_id,), "zone a is gone"), KEYS.coordinator)
     late.write(commit_body(9), KEYS.writer, epoch=1)
     made["commit of a fenced writer"] = {
@@ -105,8 +118,8 @@ def vectors() -> dict[str, dict[str, Any]]:
         "expect": "read",
         "state": summary(read(late.store).state),
     }
-    revoked = test_vectors.some()
-    revoked.write(TrustChange(test_vectors.next_list(KEYS.writer.key_id)), KEYS.coordinator)
+    revoked = some()
+    revoked.write(TrustChange(next_list(KEYS.writer.key_id)), KEYS.coordinator)
     revoked.write(commit_body(9), KEYS.writer)
     made["commit of a revoked key"] = {
         "after": COMMON,
@@ -121,10 +134,10 @@ def vectors() -> dict[str, dict[str, Any]]:
     made["forked"] = {"after": 2, "entries": [*stored(other, 3, 3), *stored(good, 4, 4)], "expect": "trust", "at": 3}
     fourth, fifth = stored(good, 4, 5)
     made["two entries swapped"] = {"after": 3, "entries": [fifth, fourth], "expect": "trust", "at": 4}
-    for kind, body in test_vectors.BODIES.items():
+    for kind, body in BODIES.items():
         for role in ("writer", "verifier", "operator", "coordinator"):
-            if role not in test_vectors.SIGNERS[kind]:
-                bad = test_vectors.some()
+            if role not in SIGNERS[kind]:
+                bad = some()
                 bad.write(body, KEYS.of(role))
                 made[f"{kind} by {role}"] = {"after": COMMON, "entries": stored(bad.store, 5, 5), "expect": "trust", "at": 5}
     return made

@@ -1,6 +1,8 @@
 """Signed statements: the published encoding, byte by byte, and what a signature does not cover."""
 
 import base64
+import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -135,3 +137,21 @@ def test_a_public_key_has_32_bytes() -> None:
     for length in (0, 31, 33):
         with pytest.raises(CorruptError):
             PublicKey(b"\x00" * length)
+
+
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "dsse.json").read_text())
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["what"])
+def test_the_committed_vectors(vector: dict[str, str]) -> None:
+    public = PublicKey.from_text(vector["public"])
+    data = vector["envelope"].encode()
+    if vector["expect"] == "verified":
+        envelope = dsse.Envelope.decode(data)
+        assert dsse.verify(envelope, vector["type"], {public.key_id: public}.get) == [public.key_id]
+        assert envelope.payload.hex() == vector["payload"]
+        assert dsse.pae(vector["type"], envelope.payload).hex() == vector["pae"]
+        assert dsse.sign(vector["type"], envelope.payload, [ONE]).encode() == data
+        return
+    with pytest.raises({"trust": TrustError, "corrupt": CorruptError}[vector["expect"]]):
+        dsse.verify(dsse.Envelope.decode(data), vector["type"], {public.key_id: public}.get)
