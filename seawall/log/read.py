@@ -137,9 +137,7 @@ def read_on(store: Store, view: LogView) -> LogView:
                 why=f"entry {state.seq + 1} is missing and entry {beyond} is there",
                 do="bring the entry back from a mirror; entries are never deleted",
             )
-    raise FreshnessError(
-        "the end of the log was not found", where=f"{store.url} {log_prefix(state.run)}", why="it grows faster than it is read"
-    )
+    raise BusyError("the end of the log was not found", where=f"{store.url} {log_prefix(state.run)}", why="it grows faster than it is read")
 
 
 def _to_first_gap(store: Store, state: RunState) -> RunState:
