@@ -52,9 +52,11 @@ def unpack(codec: int, payload: memoryview, limit: int) -> bytes | memoryview:
 
     try:
         frame = zstandard.get_frame_parameters(payload)
-        # A size of 0 is never packed; the interface below would take it as leave not to look at the frame.
-        if not frame.has_checksum or not 0 < frame.content_size <= limit:
+        # What is longer than its chunk is stored without a codec; of a frame of size 0 the interface below would not look at the rest.
+        if not frame.has_checksum or not len(payload) < frame.content_size <= limit:
             raise CorruptError("a record's zstd frame declares no checksum or an impossible size")
+        if frame.window_size > MAX_WINDOW_BYTES or frame.dict_id:
+            raise CorruptError("a record's zstd frame asks for a dictionary or a larger window than writers use")
         chunk: bytes = zstandard.ZstdDecompressor(max_window_size=MAX_WINDOW_BYTES).decompress(
             payload, read_across_frames=False, allow_extra_data=False
         )

@@ -38,21 +38,27 @@ class WrappedKey:
 
     def unwrap(self, unwrappers: Sequence[Unwrapper]) -> bytes:
         """The data key through the first key that is a recipient; :class:`KeyMissingError` when none is."""
+        problem: KeyMissingError | None = None
         for wrap in self.wraps:
             for unwrapper in unwrappers:
                 if (unwrapper.kind, unwrapper.id) == (wrap.kind, wrap.recipient):
-                    data_key = unwrapper.unwrap(wrap, wrap_context(self.run, self.sealing))
-                    if len(data_key) != DATA_KEY_BYTES or commitment(data_key, self.sealing) != self.commitment:
-                        raise KeyMissingError(
-                            "the unwrapped key is not the sealing's", where=self.sealing.hex(), why="its commitment disagrees"
-                        )
-                    return data_key
-        raise KeyMissingError(
+                    try:
+                        return self._open(wrap, unwrapper)
+                    except KeyMissingError as error:
+                        # Another recipient's wrap may be whole.
+                        problem = error
+        raise problem or KeyMissingError(
             "no key on this host opens the sealing",
             where=self.sealing.hex(),
             why="its recipients are " + ", ".join(f"{wrap.kind} {wrap.recipient}" for wrap in self.wraps),
             do="bring the keyring or the offline recovery key (--recovery-key)",
         )
+
+    def _open(self, wrap: Wrap, unwrapper: Unwrapper) -> bytes:
+        data_key = unwrapper.unwrap(wrap, wrap_context(self.run, self.sealing))
+        if len(data_key) != DATA_KEY_BYTES or commitment(data_key, self.sealing) != self.commitment:
+            raise KeyMissingError("the unwrapped key is not the sealing's", where=self.sealing.hex(), why="its commitment disagrees")
+        return data_key
 
     def sign(self, key: SigningKey) -> bytes:
         """The stored bytes."""
