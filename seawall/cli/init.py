@@ -2,16 +2,17 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seawall.cli.config import FILE_NAME, load_config
 from seawall.cli.options import JsonOption
 from seawall.cli.output import emit, say
-from seawall.cli.site import Site
 from seawall.clock import SystemClock
 from seawall.errors import ConfigurationError, CorruptError, ObjectExistsError, UsageError
+
+if TYPE_CHECKING:
+    from seawall.cli.site import Site
 
 _KEYS = "keys"
 
@@ -28,6 +29,9 @@ def init(
     json: JsonOption = False,
 ) -> int:
     """Make keys and seawall.toml in a folder, and prepare its stores. Running it again only prepares the stores."""
+    from seawall.cli.config import FILE_NAME
+    from seawall.cli.site import Site
+
     path = folder.absolute() / FILE_NAME
     fresh = not path.exists()
     if fresh:
@@ -37,7 +41,7 @@ def init(
         if coordinator not in stores or not endpoints.keys() <= stores.keys():
             raise UsageError("an option names a store that no --store has", why=f"stores: {', '.join(stores)}")
         _make_site(path, stores, endpoints, coordinator)
-    site = Site(path)
+    site = Site(path, create_stores=True)
     prepared = _prepare_stores(site)
     site.close()
     keys = path.parent / _KEYS
@@ -68,6 +72,7 @@ def _make_site(path: Path, stores: dict[str, str], endpoints: dict[str, str], co
     import shutil
     import tempfile
 
+    from seawall.cli.config import load_config
     from seawall.vault.keyring import Keyring
     from seawall.vault.recipients import RecoveryKey
     from seawall.vault.signing import ROLES, ROOT, SigningKey
@@ -133,7 +138,7 @@ def _toml(trust_root: str, stores: dict[str, str], endpoints: dict[str, str], co
     return "\n".join(lines)
 
 
-def _prepare_stores(site: Site) -> dict[str, str]:
+def _prepare_stores(site: "Site") -> dict[str, str]:
     """Give each place an id and the trust list, if it has none."""
     from seawall.log.identity import identify
     from seawall.vault.trust import read_list, store_key

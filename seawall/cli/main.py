@@ -1,6 +1,12 @@
-"""The ``seawall`` command. Each command returns its exit code; errors become a message and the code of their class (docs/cli.md)."""
+"""The ``seawall`` command. Each command returns its exit code; errors become a message and the code of their class (docs/cli.md).
 
+The modules of the commands are imported all at once, so they import what is heavy inside their functions.
+"""
+
+import contextlib
+import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import typer
@@ -8,6 +14,9 @@ import typer
 from seawall.cli import init, inspect, open, restore, runs, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
+
+INTERRUPTED = 130
+"""128 and the number of SIGINT, as a shell reports it (bash(1), "EXIT STATUS")."""
 
 app = typer.Typer(
     name="seawall",
@@ -27,29 +36,60 @@ app.add_typer(runs.app, name="run")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run one command; the exit code."""
-    import click
-
+    """Run one command; the exit code. Nothing is raised, and with ``--json`` one object is printed whatever happens."""
     as_json = "--json" in arguments
     try:
-        code = app(args=list(arguments), standalone_mode=False)
-        return code if isinstance(code, int) else 0
+        code = _invoke(arguments)
+        # What cannot be written is noticed here and not at the interpreter's exit, where it would change the exit code.
+        sys.stdout.flush()
+        return code
     except SeawallError as error:
         report_error(error, as_json)
         return error.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        sys.stderr.write(error.format_message() + "\n")
-        return UsageError.exit_code
-    except click.ClickException as error:
-        report_error(UsageError(error.format_message(), do="`seawall COMMAND --help` lists the options"), as_json)
-        return UsageError.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        report_error(SeawallError("interrupted", do="run the same command again: it goes on where it stopped"), as_json)
-        return 130
+    except (KeyboardInterrupt, typer.Abort):
+        interrupted = SeawallError("interrupted", do="run the same command again: it goes on where it stopped")
+        report_error(interrupted, as_json, INTERRUPTED)
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader of our output went away (`seawall ... | head`); there is nobody to tell.
-        sys.stderr.close()
-        return 1
+        _forget_output()
+        return SeawallError.exit_code
+    except Exception as error:  # noqa: BLE001  # the process boundary: a bug, too, must leave a JSON object and its exit code
+        return _unexpected(error, as_json)
+
+
+def _invoke(arguments: Sequence[str]) -> int:
+    # Not `app(...)`: that turns Ctrl-C into an exit code without a word, and a closed pipe into SystemExit.
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("seawall", list(arguments)) as context:
+            code = command.invoke(context)
+    except typer.Exit as done:
+        return done.exit_code
+    return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception, as_json: bool) -> int:
+    # Typer has its own copy of click's exceptions in some versions and click's own in others; all of them have this method.
+    message = getattr(error, "format_message", None)
+    if message is None:
+        traceback.print_exc()
+        why = f"{type(error).__name__}: {error}"
+        report_error(SeawallError("an unexpected error, which is a bug in seawall", why=why, do="report it with the lines above"), as_json)
+        return SeawallError.exit_code
+    if type(error).__name__ == "NoArgsIsHelpError" and not as_json:
+        sys.stderr.write(message() + "\n")
+    else:
+        report_error(UsageError(message(), do="`seawall COMMAND --help` lists the options"), as_json)
+    return UsageError.exit_code
+
+
+def _forget_output() -> None:
+    """Let the interpreter's last flush of standard output go nowhere (docs.python.org, library/signal, "Note on SIGPIPE")."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def run() -> None:

@@ -36,10 +36,10 @@ def warn(text: str) -> None:
     sys.stderr.write("warning: " + text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
 
 
-def report_error(error: SeawallError, as_json: bool) -> None:
-    """What went wrong, where, why, and what to do next."""
+def report_error(error: SeawallError, as_json: bool, exit_code: int | None = None) -> None:
+    """What went wrong, where, why, and what to do next. ``exit_code`` where it is not that of the error's class."""
     if as_json:
-        emit({**error.as_json(), "exit_code": error.exit_code})
+        emit({**error.as_json(), "exit_code": error.exit_code if exit_code is None else exit_code})
         return
     lines = [f"seawall: {error.what}"]
     lines += [f"  {label}: {text}" for label, text in (("where", error.where), ("why", error.why), ("next", error.do)) if text]

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 class Site:
     """One host's view of everything that seawall.toml names."""
 
-    def __init__(self, path: Path, clock: Clock | None = None, recovery_key: Path | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock | None = None, recovery_key: Path | None = None, *, create_stores: bool = False) -> None:
+        """``create_stores`` makes the folders of file stores. Only `init` does: elsewhere a missing folder is a disk that is not mounted."""
         self.path = path
         self.folder = path.parent
         self.clock: Clock = clock or SystemClock()
         self._recovery_key = recovery_key
+        self._create_stores = create_stores
         self._places: dict[str, Place] = {}
         self._stores: dict[str, Store] = {}
 
@@ -72,7 +74,7 @@ class Site:
             settings = self.config.stores[name]
             self._stores[name] = open_store(
                 settings.url,
-                create=True,
+                create=self._create_stores,
                 endpoint=settings.endpoint,
                 region=settings.region,
                 profile=settings.profile,
