@@ -91,7 +91,9 @@ class S3Store:
             text = crc_text(crc_of(views) if crc64 is None else crc64)
             parameters = {**parameters, "ChecksumCRC64NVME": text}
             headers["x-amz-checksum-crc64nvme"] = text
-        reply = self.wire.request("put_object", parameters, "replace" if replace else "create", self.where(key), headers, views)
+        reply = self.wire.request(
+            "put_object", parameters, "replace" if replace else "create", self.where(key), headers, views, needs="etag"
+        )
         return stored(key, sum(view.nbytes for view in views), reply.headers, trust_crc=crc)
 
     def begin(self, key: str) -> Upload:
@@ -131,9 +133,15 @@ class S3Store:
 
     def head(self, key: str, version: str | None = None) -> Stored:
         parameters = {**self.name(key), **version_id(version), "ChecksumMode": "ENABLED"}
-        reply = self.wire.request("head_object", parameters, "read", self.where(key), {"x-amz-checksum-mode": "ENABLED"})
-        size = int(reply.headers.get("content-length", "0"))
-        return stored(key, size, reply.headers, trust_crc=self._capabilities is not None and self._capabilities.full_object_crc)
+        reply = self.wire.request(
+            "head_object", parameters, "read", self.where(key), {"x-amz-checksum-mode": "ENABLED"}, needs="content-length"
+        )
+        return stored(
+            key,
+            int(reply.headers["content-length"]),
+            reply.headers,
+            trust_crc=self._capabilities is not None and self._capabilities.full_object_crc,
+        )
 
     def list(self, prefix: str, after: str = "") -> Iterator[Stored]:
         listed = list_flat if lists_in_key_order(self._endpoint(), self.bucket) else list_by_folder
@@ -174,7 +182,7 @@ class S3Store:
         try:
             if version is not None and version.startswith(ETAG):
                 self._entity_tag_of(key, version)
-            call(self.session, "delete_object", "other", self.where(key), {**name, **version_id(version)})
+            call(self.session, "delete_object", "other", self.where(key), {**name, **version_id(version)}, has_body=False)
         except NoSuchObjectError as error:
             if "bucket" in error.what:
                 raise
@@ -203,6 +211,7 @@ class S3Store:
                 "other",
                 self.where(leftover.key),
                 {**self.name(leftover.key), "UploadId": leftover.upload},
+                has_body=False,
             )
 
     def warm(self, keys: Sequence[str]) -> None:
@@ -237,8 +246,8 @@ class S3Store:
         return True
 
     def _entity_tag_of(self, key: str, version: str) -> str:
-        reply = self.wire.request("head_object", self.name(key), "read", self.where(key), {})
-        etag = reply.headers.get("etag", "")
+        reply = self.wire.request("head_object", self.name(key), "read", self.where(key), {}, needs="etag")
+        etag = reply.headers["etag"]
         there = stored(key, 0, reply.headers, trust_crc=False).version
         if there != version:
             raise StoreRefusedError(

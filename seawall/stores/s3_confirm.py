@@ -26,7 +26,7 @@ def confirm_finish(wire: S3Wire, session: S3Session, name: dict[str, Any], where
         deadline = clock.monotonic() + _PATIENCE_SECONDS
         while _has_rivals(session, name, where) and clock.monotonic() < deadline:
             clock.sleep(_POLL_SECONDS)
-        head = wire.request("head_object", name, "read", where, {})
+        head = wire.request("head_object", name, "read", where, {}, needs="content-length")
     except StoreUnavailableError as error:
         raise StoreAmbiguousError(
             "the upload is finished, and whether another one overwrote it is not known",

@@ -9,24 +9,32 @@ from seawall.stores.s3_session import S3Session, setup_error
 from seawall.stores.s3_wire import unreachable, untrusted
 
 
-def call(session: S3Session, operation: str, kind: Kind, where: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """One control call; credentials that have run out are renewed once."""
+def call(session: S3Session, operation: str, kind: Kind, where: str, parameters: dict[str, Any], has_body: bool = True) -> dict[str, Any]:
+    """One control call; credentials that have run out are renewed once.
+
+    ``has_body`` says whether a whole answer has one. http.client takes a connection that closes among the headers for the end of the
+    headers, and botocore then reads an empty list out of no body at all.
+    """
     from botocore import exceptions
+    from botocore.parsers import ResponseParserError
 
     for last in (False, True):
         client, generation = session.client()
         method: Callable[..., dict[str, Any]] = getattr(client, operation)
         try:
-            return method(**parameters)
+            answer = method(**parameters)
+            if has_body and answer.keys() <= {"ResponseMetadata"}:
+                raise lost(kind, where, "the answer was cut short")
+            return answer
         except exceptions.ClientError as error:
-            answer = _answer_of(error)
-            if last or not is_expired(answer) or not session.renew(generation):
-                raise answer_error(answer, kind, where, datetime.now(UTC)) from error
+            refusal = _answer_of(error)
+            if last or not is_expired(refusal) or not session.renew(generation):
+                raise answer_error(refusal, kind, where, datetime.now(UTC)) from error
         except (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyConnectionError) as error:
             raise unreachable(error, client.meta.endpoint_url) from error
         except exceptions.SSLError as error:
             raise untrusted(error, client.meta.endpoint_url) from error
-        except (exceptions.HTTPClientError, exceptions.ResponseStreamingError) as error:
+        except (exceptions.HTTPClientError, exceptions.ResponseStreamingError, ResponseParserError) as error:
             raise lost(kind, where, f"{type(error).__name__}: {error}") from error
         except exceptions.BotoCoreError as error:
             raise setup_error(error, where) from error

@@ -59,8 +59,8 @@ def read_answer(status: int, headers: Mapping[str, str], body: bytes) -> Answer:
 
 
 def is_expired(answer: Answer) -> bool:
-    """Whether new credentials or a new signature may help. S3 calls an outlived presigned URL plain AccessDenied."""
-    return answer.code in EXPIRED or (answer.code == "AccessDenied" and "expired" in answer.message.lower())
+    """Whether new credentials or a new signature may help."""
+    return answer.code in EXPIRED
 
 
 def server_moment(headers: Mapping[str, str]) -> datetime | None:
@@ -101,7 +101,8 @@ def answer_error(answer: Answer, kind: Kind, where: str, now: datetime) -> Store
 
 def _refusal(answer: Answer, why: str, where: str, now: datetime) -> StoreRefusedError:
     status, code = answer.status, answer.code
-    if code == "RequestTimeTooSkewed" or (status == 403 and "not yet valid" in answer.message):
+    # Every request is signed right before it is sent: when S3 calls the signature old, or of tomorrow, a clock is wrong.
+    if code in ("RequestTimeTooSkewed", "RequestExpired") or (code == "AccessDenied" and answer.message.startswith("Request")):
         server = server_moment(answer.headers)
         off = f"this host's clock is {abs((now - server).total_seconds()):.0f} s {'ahead' if now > server else 'behind'}" if server else why
         return StoreRefusedError(

@@ -88,7 +88,9 @@ def _refuses_wrong_crc(store: "S3Store", key: str, crc: int, reasons: list[str])
 
 def _reports_crc(store: "S3Store", key: str, crc: int, reasons: list[str]) -> bool:
     parameters = {**store.name(key), "ChecksumMode": "ENABLED"}
-    reply = store.wire.request("head_object", parameters, "read", store.where(key), {"x-amz-checksum-mode": "ENABLED"})
+    reply = store.wire.request(
+        "head_object", parameters, "read", store.where(key), {"x-amz-checksum-mode": "ENABLED"}, needs="content-length"
+    )
     text = reply.headers.get("x-amz-checksum-crc64nvme")
     if crc_number(text) == crc:
         return True

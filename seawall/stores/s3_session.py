@@ -17,8 +17,9 @@ from seawall.errors import ConfigurationError, StoreError, StoreRefusedError
 CONNECT_SECONDS = 10
 READ_SECONDS = 60
 """Longest silence within one answer. SeaweedFS and AWS answer a finished 5 GiB upload well within it."""
-URL_SECONDS = 3600
-"""Life of a signed URL. Every try signs again right before it is sent, so this only has to outlive the transfer of one part."""
+URL_SECONDS = 900
+"""Life of a signed URL. Every try signs again right before it is sent, and S3 looks at the time when a request begins, so this only has
+to allow for clocks that differ by S3's usual fifteen minutes. A URL that gets into a log is worth nothing soon."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ class S3Upload:
         headers: dict[str, str] = {}
         if self._crc:
             parameters["ChecksumCRC64NVME"] = headers["x-amz-checksum-crc64nvme"] = crc_text(crc64)
-        reply = self._wire.request("upload_part", parameters, "part", self._where, headers, views)
-        self._parts.add(number, start, sum(view.nbytes for view in views), crc64, reply.headers.get("etag", ""))
+        reply = self._wire.request("upload_part", parameters, "part", self._where, headers, views, needs="etag")
+        self._parts.add(number, start, sum(view.nbytes for view in views), crc64, reply.headers["etag"])
 
     def finish(self, crc64: int, size: int) -> Stored:
         """As the protocol says. After ``StoreAmbiguousError`` the upload is left as it is: read the key, then abort."""
@@ -99,5 +99,5 @@ class S3Upload:
             return
         # Gone already means finished, or aborted by somebody who cleans up.
         with contextlib.suppress(NoSuchObjectError, StoreAmbiguousError):
-            call(self._session, "abort_multipart_upload", "other", self._where, self._name)
+            call(self._session, "abort_multipart_upload", "other", self._where, self._name, has_body=False)
         self._over = True

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import urllib3
+from urllib3.util.wait import wait_for_read
 
 from seawall.errors import StoreError, StoreRefusedError, StoreUnavailableError
 from seawall.stores.s3_errors import Answer, Kind, answer_error, is_expired, lost, read_answer, server_moment
@@ -50,12 +51,23 @@ class S3Wire:
         where: str,
         headers: Mapping[str, str],
         body: Sequence[memoryview] = (),
+        *,
+        needs: str,
     ) -> Reply:
-        """Send one request whose answer has no body worth reading. Raises typed store errors."""
+        """Send one request whose answer has no body worth reading. ``needs`` is a header that every whole answer has.
+
+        Raises typed store errors.
+        """
         response = self._success(operation, parameters, kind, where, headers, body)
         reply = Reply(response.status, {name.lower(): value for name, value in response.headers.items()})
         try:
+            # A body that came whole proves that the headers before it did; without one, only the connection can tell.
+            bare = _METHODS[operation] == "HEAD" or reply.headers.get("content-length") == "0"
+            if needs not in reply.headers or (bare and _ends_without_notice(response, reply)):
+                raise lost(kind, where, "the answer was cut short among its headers")
             response.drain_conn()
+        except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError) as error:
+            raise lost(kind, where, _text(error)) from error
         finally:
             response.release_conn()
         return reply
@@ -225,7 +237,20 @@ def _expected(response: Any, start: int, wanted: int, where: str) -> int:
         if int(first) != start or int(last) - start >= wanted:
             raise StoreRefusedError("the store sent another range than was asked for", where=where, why=content_range)
         return int(last) - start + 1
-    return int(response.headers.get("content-length", "0"))
+    if "content-length" not in response.headers:
+        raise lost("read", where, "the answer was cut short among its headers")
+    return int(response.headers["content-length"])
+
+
+def _ends_without_notice(response: Any, reply: Reply) -> bool:
+    """Whether the connection is at its end although the answer did not say so.
+
+    http.client takes a connection that closes among the headers for the end of the headers: what was lost, a version or
+    a checksum, would pass for absent.
+    """
+    connection = getattr(response, "connection", None)
+    socket = getattr(connection, "sock", None)
+    return socket is not None and reply.headers.get("connection", "").lower() != "close" and wait_for_read(socket, 0.0)
 
 
 def _fill(response: Any, view: memoryview) -> int:

@@ -13,7 +13,7 @@ import re
 import secrets
 import socket
 import subprocess
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -37,6 +37,7 @@ class Instance:
     first_port: int
     secrets: dict[str, str]
     owner: AwsKeys
+    writer: AwsKeys
     reader: AwsKeys
 
 
@@ -57,6 +58,11 @@ class SeaweedFS:
     def keys(self) -> AwsKeys:
         """Credentials that may do everything."""
         return self._known().owner
+
+    @property
+    def writer_keys(self) -> AwsKeys:
+        """Credentials that may read, list, write and delete objects, and make no buckets."""
+        return self._known().writer
 
     @property
     def reader_keys(self) -> AwsKeys:
@@ -128,17 +134,10 @@ class SeaweedFS:
             first_port=_free_block(),
             secrets=kept.secrets if kept else {name: base64.b64encode(secrets.token_bytes(32)).decode() for name in _SECRETS},
             owner=kept.owner if kept else _new_keys(),
+            writer=kept.writer if kept else _new_keys(),
             reader=kept.reader if kept else _new_keys(),
         )
-        _write_private(
-            path,
-            {
-                "first_port": chosen.first_port,
-                "secrets": chosen.secrets,
-                "owner": [chosen.owner.access_key_id, chosen.owner.secret_access_key],
-                "reader": [chosen.reader.access_key_id, chosen.reader.secret_access_key],
-            },
-        )
+        _write_private(path, asdict(chosen))
         _write_private(self.folder / "s3.json", _identities(chosen))
         return chosen
 
@@ -218,15 +217,17 @@ def _identities(instance: Instance) -> dict[str, Any]:
         return {"name": name, "credentials": credentials, "actions": actions}
 
     owner = identity("owner", instance.owner, ["Admin", "Read", "Write", "List", "Tagging"])
-    return {"identities": [owner, identity("reader", instance.reader, ["Read", "List"])]}
+    writer = identity("writer", instance.writer, ["Read", "Write", "List", "Tagging"])
+    return {"identities": [owner, writer, identity("reader", instance.reader, ["Read", "List"])]}
 
 
 def _read_instance(path: Path) -> Instance | None:
     try:
         kept = json.loads(path.read_text())
-        return Instance(int(kept["first_port"]), dict(kept["secrets"]), AwsKeys(*kept["owner"]), AwsKeys(*kept["reader"]))
     except FileNotFoundError:
         return None
+    users = (AwsKeys(**kept[name]) for name in ("owner", "writer", "reader"))
+    return Instance(int(kept["first_port"]), dict(kept["secrets"]), *users)
 
 
 def _write_private(path: Path, content: dict[str, Any]) -> None:
