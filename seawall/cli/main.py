@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seawall.cli import init, inspect, open, restore, runs, sync, verify
+from seawall.cli import init, inspect, log, open, restore, runs, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
 
@@ -33,6 +33,7 @@ app.command("verify")(verify.verify)
 app.command("restore")(restore.restore)
 app.command("open")(open.open_object)
 app.add_typer(runs.app, name="run")
+app.add_typer(log.app, name="log")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -14,3 +14,4 @@ RunArgument = Annotated[str, typer.Argument(help="The run's name.")]
 RecoveryKeyOption = Annotated[
     Path | None, typer.Option("--recovery-key", help="File with the offline recovery key, when the keyring is lost.", show_default=False)
 ]
+ReasonOption = Annotated[str, typer.Option("--reason", help="Why, for whoever reads the log.")]

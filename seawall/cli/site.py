@@ -31,7 +31,7 @@ class Site:
     """One host's view of everything that seawall.toml names."""
 
     def __init__(self, path: Path, clock: Clock | None = None, recovery_key: Path | None = None, *, create_stores: bool = False) -> None:
-        """``create_stores`` makes the folders of file stores. Only `init` does: elsewhere a missing folder is a disk that is not mounted."""
+        """``create_stores`` makes the folders of file stores. Only `init` does: a folder that is missing later is a disk not mounted."""
         self.path = path
         self.folder = path.parent
         self.clock: Clock = clock or SystemClock()
@@ -105,7 +105,8 @@ class Site:
 
     def view(self, run: str) -> tuple[LogView, FreshnessReport]:
         """The run's log from the coordination store, compared with local memory and the mirrors."""
-        return open_log(self.coordination.store, run, self.trust_root, self.state, self.mirrors(run))
+        place = self.coordination
+        return open_log(place.store, run, self.trust_root, self.state, self.mirrors(run), store_id=place.id)
 
     def remember(self, view: LogView) -> None:
         """Keep a view that this command extended, so that the next one need not read it again."""

@@ -47,7 +47,7 @@ def sync(
     if dry_run:
         return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.copies), json)
     keys = SyncKeys(site.signing_key("writer"), site.recipients(), site.unwrappers())
-    view, _ = site.view(run)
+    view, report = site.view(run)
     progress = TransferProgress(shown=not json)
     with progress.phase("sealing", total):
         done = take(
@@ -61,6 +61,7 @@ def sync(
             codec=Codec[(codec or settings.codec).upper()],
             batch_bytes=settings.batch_bytes,
             transfers=site.config.transfer.transfers,
+            mirrors_behind=(*report.behind, *report.unreachable),
             progress=progress,
         )
     site.remember(done.view)

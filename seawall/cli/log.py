@@ -1,0 +1,213 @@
+"""``seawall log``: read, compare and mirror the log of a run. What is appended to it by people is in marks.py and epoch.py."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seawall.cli import epoch, marks
+from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RunArgument
+from seawall.cli.output import emit, say, warn
+from seawall.errors import FreshnessError, StoreError, StoreUnavailableError
+
+if TYPE_CHECKING:
+    from seawall.cli.site import Site
+    from seawall.log.entries import SignedEntry
+    from seawall.log.read import LogView
+    from seawall.log.state import RunState
+
+app = typer.Typer(no_args_is_help=True, help="The log of a run: its one ordered, signed history.")
+app.command("quarantine")(marks.quarantine)
+app.command("hold")(marks.hold)
+app.command("lift")(marks.lift)
+app.command("epoch")(epoch.epoch)
+
+
+@app.command()
+def show(
+    run: RunArgument,
+    last: Annotated[int, typer.Option("--last", help="This many of the newest entries; 0 for all.", min=0)] = 20,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Print the newest entries of a run's log, oldest first, after verifying all of it."""
+    from seawall.cli.config import find_config
+    from seawall.cli.site import Site
+
+    site = Site(find_config(config))
+    view, report = site.view(run)
+    entries = _newest(site, view, last or view.seq)
+    site.close()
+    if json:
+        document = {"run": run, "epoch": view.epoch, "entries": view.seq, "digest": view.digest, "freshness": report.freshness.value}
+        emit({**document, "shown": [_document(view.state, entry) for entry in entries]})
+        return 0
+    for entry in entries:
+        body = entry.entry
+        say(
+            f"{body.seq:>6}  {body.at[:19]}Z  epoch {body.epoch}  {body.kind:<11} {_role(view.state, entry):<11} {_line(view.state, entry)}"
+        )
+    say(f"{view.seq} entries, epoch {view.epoch}, freshness {report.freshness.value}{': ' + report.why if report.why else ''}")
+    return 0
+
+
+def _newest(site: "Site", view: "LogView", count: int) -> "list[SignedEntry]":
+    """The last ``count`` entries. Their digests lead to that of the verified view, so they are the entries that it was folded from."""
+    from seawall.log.entries import FIRST_SEQ, entry_key, read_entry
+    from seawall.log.read import fetch_entry
+
+    store = site.coordination.store
+    found: list[SignedEntry] = []
+    wanted = view.digest
+    for seq in range(view.seq, max(FIRST_SEQ, view.seq - count + 1) - 1, -1):
+        where = f"{store.url} {entry_key(view.run, seq)}"
+        data = fetch_entry(store, view.run, seq)
+        signed = read_entry(data, where=where) if data is not None else None
+        if signed is None or signed.digest != wanted:
+            raise FreshnessError("the log changed while it was read", where=where, do="`seawall log verify` compares all stores")
+        wanted = signed.entry.prev
+        found.append(signed)
+    return found[::-1]
+
+
+def _role(state: "RunState", signed: "SignedEntry") -> str:
+    key = state.trust.keys.get(signed.signer) if state.trust is not None else None
+    return key.role if key is not None else "unknown"
+
+
+def _document(state: "RunState", signed: "SignedEntry") -> dict[str, Any]:
+    entry = signed.entry
+    orphan = next((record.orphan for record in state.orphans.values() if record.seq == entry.seq), "")
+    return {
+        "seq": entry.seq,
+        "at": entry.at,
+        "epoch": entry.epoch,
+        "kind": entry.kind,
+        "operation": entry.op,
+        "signer": signed.signer,
+        "role": _role(state, signed),
+        "digest": signed.digest,
+        "orphan": orphan,
+        "body": entry.body.as_document(),
+    }
+
+
+def _line(state: "RunState", signed: "SignedEntry") -> str:
+    """What an entry says, in a line. Marks show the operation id that lifts them."""
+    from seawall.log import bodies
+
+    match signed.entry.body:
+        case bodies.Genesis(store=store):
+            return f"the log belongs to store {store[:12]}"
+        case bodies.Epoch(number=number, writers=writers, reason=reason):
+            return f"epoch {number} for {', '.join(writers) or 'no writer'}: {reason}"
+        case bodies.Commit(sealing=sealing, step=step, quarantine=quarantine):
+            orphan = state.orphans.get(sealing)
+            late = f", orphan: {orphan.orphan}" if orphan is not None and orphan.seq == signed.entry.seq else ""
+            mark = f", quarantined: {quarantine} (operation {signed.entry.op})" if quarantine else ""
+            return f"step {step}, sealing {sealing[:12]}{mark}{late}"
+        case bodies.Quarantine(sealing=sealing, reason=reason):
+            return f"sealing {sealing[:12]}: {reason} (operation {signed.entry.op})"
+        case bodies.Hold(reason=reason):
+            return f"{reason} (operation {signed.entry.op})"
+        case bodies.Lift(lifts=lifts, reason=reason):
+            return f"operation {lifts}: {reason}"
+        case bodies.Tombstone(sealing=sealing, store=store):
+            return f"sealing {sealing[:12]} is deleted in store {store[:12]}"
+        case bodies.ProofHeads(heads=heads):
+            return ", ".join(f"verifier {head.verifier[:12]} is at proof {head.seq}" for head in heads)
+        case bodies.Move(store=store, reason=reason):
+            return f"the log goes on in store {store[:12]}: {reason}"
+        case bodies.TrustChange():
+            return "the next trust list counts from here on (`seawall keys trust show`)"
+        case other:
+            return f"{other.kind} is kept without meaning"
+
+
+@app.command()
+def verify(run: RunArgument, config: ConfigOption = None, json: JsonOption = False) -> int:
+    """Read the whole log again from every store and compare. Exit 10 when it is older than before or has two histories."""
+    from seawall.cli.config import find_config
+    from seawall.cli.site import Site
+    from seawall.log.compare import compare_mirror
+    from seawall.log.floor import check_floor, load_floor
+    from seawall.log.read import read_log
+
+    site = Site(find_config(config))
+    site.run(run)
+    floor = load_floor(site.state, run, site.trust_root)
+    source = site.coordination
+    view = read_log(source.store, run, site.trust_root)
+    incidents: list[str] = []
+    try:
+        if floor is not None:
+            check_floor(source.store, view, floor)
+    except FreshnessError as error:
+        incidents.append(f"{source.name}: {error}")
+    stores: dict[str, dict[str, Any]] = {source.name: {"entries": view.seq, "behind": 0, "authority": True}}
+    unreachable: dict[str, str] = {}
+    for name, mirror in site.mirrors(run).items():
+        try:
+            compared = compare_mirror(source.store, view, mirror)
+        except StoreError as error:
+            unreachable[name] = str(error)
+            continue
+        stores[name] = {"entries": compared.entries, "behind": compared.behind, "authority": False}
+        incidents += [f"{name}: {why}" for why in compared.incidents]
+    if not incidents:
+        site.remember(view)
+    site.close()
+    code = FreshnessError.exit_code if incidents else StoreUnavailableError.exit_code if unreachable else 0
+    if json:
+        document = {"run": run, "epoch": view.epoch, "entries": view.seq, "digest": view.digest, "floor": floor.seq if floor else None}
+        emit({**document, "stores": stores, "unreachable": unreachable, "incidents": incidents, "exit_code": code})
+        return code
+    for name, facts in stores.items():
+        say(f"{name}: {facts['entries']} entries{', the authority' if facts['authority'] else ''}" + _behind(facts["behind"]))
+    for name, why in unreachable.items():
+        warn(f"{name} was not compared: {why}")
+    for incident in incidents:
+        say(f"incident: {incident}")
+    if incidents:
+        say("Stop commits and deletions of this run until it is explained which store was changed.")
+    else:
+        say(f"the log of {run} holds: {view.seq} entries, epoch {view.epoch}, digest {view.digest}")
+    return code
+
+
+def _behind(count: int) -> str:
+    return f", {count} behind" if count else ""
+
+
+@app.command()
+def mirror(run: RunArgument, dry_run: DryRunOption = False, config: ConfigOption = None, json: JsonOption = False) -> int:
+    """Copy the entries that the run's other stores lack. Exit 7 when one of them cannot be reached."""
+    from seawall.cli.config import find_config
+    from seawall.cli.site import Site
+    from seawall.log.mirror import mirror_end, mirror_log
+
+    site = Site(find_config(config))
+    site.run(run)
+    view, _ = site.view(run)
+    mirrors: dict[str, dict[str, int]] = {}
+    unreachable: dict[str, str] = {}
+    for name, other in site.mirrors(run).items():
+        try:
+            if dry_run:
+                end = mirror_end(other, run, view.seq)
+                mirrors[name] = {"before": end.seq, "now": end.seq, "copied": 0}
+            else:
+                done = mirror_log(site.coordination.store, view, other)
+                mirrors[name] = {"before": done.before, "now": done.now, "copied": done.copied}
+        except StoreError as error:
+            unreachable[name] = str(error)
+    site.close()
+    code = StoreUnavailableError.exit_code if unreachable else 0
+    if json:
+        status = "dry-run" if dry_run else "mirrored"
+        emit({"status": status, "run": run, "entries": view.seq, "mirrors": mirrors, "unreachable": unreachable, "exit_code": code})
+        return code
+    for name, facts in mirrors.items():
+        say(f"{name}: {facts['now']} of {view.seq} entries, {facts['copied']} copied" + (" (dry run)" if dry_run else ""))
+    for name, why in unreachable.items():
+        warn(f"{name} was not reached: {why}")
+    return code
