@@ -10,7 +10,7 @@ from hashlib import sha256
 from seawall import __version__
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Verdict
-from seawall.checkpoint.source import SourceFile, commit_mark_digest, list_source, pointer_for
+from seawall.checkpoint.source import SourceFile, commit_mark_digest, is_temporary, list_source, pointer_for
 from seawall.clock import utc_text
 from seawall.errors import CorruptError, HostileError, IncompleteError, UnknownLayoutError, UsageError
 from seawall.vault.inventory import Inventory
@@ -133,21 +133,23 @@ def read_source(
             raise UsageError("the checkpoint is of another step", where=inspection.path, why=f"step {inspection.step}, not {step}")
         inspection.step = step
     quarantine = _refuse_or_quarantine(inspection, as_opaque)
-    root, prefix, pointer, only = inspection.path, "", None, None
+    root, prefix, pointer = inspection.path, "", None
     if os.path.isfile(root):
-        root, only = os.path.split(root)
+        root = os.path.dirname(root)
     elif inspection.layout in _POINTED:
         root, folder = os.path.split(root)
         prefix, pointer = folder + "/", pointer_for(inspection.layout, folder)
-    listed = [_prefixed(file, prefix) for file in list_source(inspection.path if only is None else root, exclude)]
-    files = [file for file in listed if file.kind == "file" and only in (None, file.path)]
-    missing = {prefix + name for name in inspection.files} - {file.path for file in listed}
-    if missing and only is None and not quarantine:
+    listed = [_prefixed(file, prefix) for file in list_source(inspection.path, exclude) if not is_temporary(file.path)]
+    files = [file for file in listed if file.kind == "file"]
+    needed = {piece.file for tensor in inspection.tensors for piece in tensor.pieces}
+    needed |= {inspection.commit_mark} if inspection.commit_mark else set()
+    missing = {prefix + name for name in needed} - {file.path for file in listed}
+    if missing and not quarantine:
         raise UsageError("an exclude pattern hides a file that the checkpoint needs", where=sorted(missing)[0], do="narrow the pattern")
     if not files:
         raise IncompleteError("there is no file to seal", where=path, why="everything is excluded, or the folder is empty")
-    folders = [(file.path, file.mode) for file in listed if file.kind == "folder" and only is None]
-    links = [(file.path, file.target) for file in listed if file.kind == "link" and only is None]
+    folders = [(file.path, file.mode) for file in listed if file.kind == "dir"]
+    links = [(file.path, file.target) for file in listed if file.kind == "symlink"]
     mark = os.path.join(inspection.path, inspection.commit_mark) if inspection.commit_mark else inspection.path
     return CheckpointSource(
         root=root,
@@ -158,7 +160,7 @@ def read_source(
         ),
         folders=tuple(sorted(folders)),
         links=tuple(sorted(links)),
-        mark_digest=commit_mark_digest(inspection),
+        mark_digest=bytes.fromhex(commit_mark_digest(inspection)),
         saved_at=utc_text(datetime.fromtimestamp(os.stat(mark).st_mtime_ns // 10**9, UTC)),
         pointer=pointer,
         prefix=prefix,

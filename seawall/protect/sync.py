@@ -1,6 +1,6 @@
 """Sync: plan, seal every batch, commit, fill the other places, mirror the log. What Airflow maps over tasks, in one process."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from seawall.clock import Clock
@@ -63,13 +63,15 @@ def sync(
     codec: Codec = Codec.NONE,
     batch_bytes: int = 64 << 30,
     transfers: int = 16,
+    mirrors_behind: Collection[str] | None = None,
     progress: Progress = lambda nbytes, files: None,
     on_phase: Callable[[str, int, int], None] = lambda phase, nbytes, files: None,
 ) -> Synced:
     """Take a checkpoint to all ``places``, the first of which must take it whole before it is committed.
 
     A place that fails after that is named in ``missing`` and filled by the next run. ``on_phase`` hears a name, the
-    bytes and the files that are to come. Unchanged checkpoints cost a constant number of requests.
+    bytes and the files that are to come. Unchanged checkpoints cost a constant number of requests; ``mirrors_behind``
+    (names, from the freshness report) then saves looking at the mirrors that are known to be up to date.
     """
     planned = plan_sync(
         source,
@@ -99,7 +101,8 @@ def sync(
         sent = {} if place.name in behind else _sent_in_flight(batches, place)
         _fill(synced, run, places[0], place, keys.writer, sent, transfers)
     for place in places:
-        if place.store.url != coordination.url:
+        up_to_date = synced.view.seq == view.seq and mirrors_behind is not None and place.name not in mirrors_behind
+        if place.store.url != coordination.url and not up_to_date:
             _mirror(synced, coordination, place)
     return synced
 
