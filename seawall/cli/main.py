@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seawall.cli import init, inspect, log, open, restore, runs, sync, verify
+from seawall.cli import copies, init, inspect, log, open, restore, runs, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
 
@@ -29,6 +29,7 @@ app = typer.Typer(
 app.command("init")(init.init)
 app.command("inspect")(inspect.inspect)
 app.command("sync")(sync.sync)
+app.command("copies")(copies.copies)
 app.command("verify")(verify.verify)
 app.command("restore")(restore.restore)
 app.command("open")(open.open_object)
