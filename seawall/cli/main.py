@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seawall.cli import copies, init, inspect, log, open, restore, runs, sync, verify
+from seawall.cli import copies, init, inspect, keys, log, open, restore, runs, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
 
@@ -35,6 +35,7 @@ app.command("restore")(restore.restore)
 app.command("open")(open.open_object)
 app.add_typer(runs.app, name="run")
 app.add_typer(log.app, name="log")
+app.add_typer(keys.app, name="keys")
 
 
 def main(arguments: Sequence[str]) -> int:

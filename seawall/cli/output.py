@@ -89,3 +89,33 @@ class TransferProgress:
         advance = getattr(self, "_advance", None)
         if advance is not None:
             advance(nbytes)
+
+
+class ItemProgress:
+    """A count of things done with the time left, on a terminal; nothing elsewhere."""
+
+    def __init__(self, shown: bool, name: str, total: int) -> None:
+        self._shown = shown and sys.stderr.isatty()
+        self._name = name
+        self._total = total
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> "ItemProgress":
+        if self._shown:
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            self._bar = Progress(*columns, console=console(stderr=True), transient=True)
+            self._bar.start()
+            self._task = self._bar.add_task(self._name, total=self._total)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self) -> None:
+        """One more is done."""
+        if self._bar is not None:
+            self._bar.advance(self._task)

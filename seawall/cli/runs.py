@@ -7,7 +7,7 @@ import typer
 
 from seawall.cli.options import ConfigOption, JsonOption, RunArgument
 from seawall.cli.output import emit, say
-from seawall.errors import ConfigurationError, UsageError
+from seawall.errors import ConfigurationError, NoSuchObjectError, UsageError
 
 app = typer.Typer(no_args_is_help=True, help="Runs.")
 
@@ -31,9 +31,9 @@ def open_run(
     from seawall.cli.config import find_config
     from seawall.cli.site import Site
     from seawall.log.mirror import mirror_log
+    from seawall.log.trust_lists import stored_lists
     from seawall.log.verbs import open_run as begin
     from seawall.vault.identity import checked_run
-    from seawall.vault.trust import store_key
 
     site = Site(find_config(config))
     checked_run(run)
@@ -43,9 +43,12 @@ def open_run(
         _add_run(site.path, run, path, (copies or ",".join(site.config.stores)).split(","))
         site = Site(site.path)
     coordination = site.coordination
-    trust_list = coordination.store.get(store_key(1))
+    # The newest: a run that began with an older list would admit keys that are revoked since.
+    lists = stored_lists(coordination.store, site.trust_root)
+    if not lists:
+        raise NoSuchObjectError("the store has no trust list", where=coordination.store.url, do="`seawall init` puts it there")
     writer = site.signing_key("writer")
-    view = begin(coordination.store, run, site.trust_root, trust_list, site.signing_key("coordinator"), [writer.key_id], site.clock)
+    view = begin(coordination.store, run, site.trust_root, lists[-1], site.signing_key("coordinator"), [writer.key_id], site.clock)
     for store in site.mirrors(run).values():
         mirror_log(coordination.store, view, store)
     site.close()
