@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seawall.cli import copies, init, inspect, keys, log, open, restore, runs, sync, verify
+from seawall.cli import copies, doctor, init, inspect, keys, log, open, restore, runs, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
 
@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command("init")(init.init)
+app.command("doctor")(doctor.doctor)
 app.command("inspect")(inspect.inspect)
 app.command("sync")(sync.sync)
 app.command("copies")(copies.copies)
