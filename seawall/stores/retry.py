@@ -42,11 +42,11 @@ class RetryStore(Wrapper):
     def list(self, prefix: str, after: str = "") -> Iterator[Stored]:
         """Goes on behind the last key that came, instead of from the start."""
         last = after
-        objects = self.inner.list(prefix, last)
+        objects: Iterator[Stored] | None = None
         while True:
             for attempt in self._tries():
                 with attempt:
-                    if attempt.num > 1:
+                    if objects is None or attempt.num > 1:
                         objects = self.inner.list(prefix, last)
                     found = next(objects, None)
             if found is None:
