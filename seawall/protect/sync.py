@@ -94,6 +94,8 @@ def sync(
         on_phase("seal", total, len(source.files))
         synced, outcomes = _seal_and_commit(planned, source, view, places, coordination, keys, clock, transfers, progress)
         batches = [outcome.batch for outcome in outcomes]
+        if planned.resumed:
+            _sweep(places, planned.folder)
         behind = {name for outcome in outcomes for name in outcome.behind}
         missing = list(places[1:])
     for place in missing:
@@ -160,6 +162,17 @@ def _seal_and_commit(
     return synced, outcomes
 
 
+def _sweep(places: Sequence[Place], folder: str) -> None:
+    """Remove what killed uploads of this sealing left. It is committed: whoever still uploads one of its objects finds it there."""
+    for place in places:
+        try:
+            for leftover in list(place.store.leftovers(folder)):
+                place.store.abort_leftover(leftover)
+        except StoreError:
+            # A writer without the right to abort leaves them to `seawall store sweep`; they cost room and nothing else.
+            continue
+
+
 def _sent_in_flight(batches: Sequence[Batch], place: Place) -> dict[str, str | None]:
     """Objects that sealing sent to the place already, with their version ids."""
     sent: dict[str, str | None] = {}
@@ -187,6 +200,9 @@ def _fill(synced: Synced, run: str, first: Place, place: Place, key: SigningKey,
     try:
         opened = read_sealing(first.store, run, bytes.fromhex(synced.sealing), record.manifest, state.writer_of(record))
         fill(opened, place, signing_key=key, resolve=state.resolver("writer"), sent=sent, transfers=transfers)
+        if synced.status == "unchanged":
+            # An earlier run committed it and was stopped while it filled this place.
+            _sweep([place], opened.folder)
     except StoreError as error:
         synced.missing[place.name] = str(error)
     else:

@@ -1,6 +1,6 @@
 """Run a sync again and again, kill it at its next write each time, and report what the kill left. Used by test_kill.py.
 
-    python -m tests.protect.kill_driver FOLDER
+    python -m tests.protect.kill_driver FOLDER FIRST STRIDE [S3-URL ENDPOINT]
 
 One process imports everything and forks a child for each kill, because starting Python costs more than the sync. A
 child ends by SIGKILL right before or right after its n-th write, whatever the write is: put, part, begin, finish, and
@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from seawall.stores.base import Store
+from seawall.stores.file import FileStore
+from seawall.stores.s3 import S3Store
 from seawall.stores.wrapper import Wrapper
 from seawall.verify.check import OK, Unlocked, check_copy
 from seawall.verify.levels import Level
-from tests.protect.little_site import RUN, LittleSite, file_site, tree
+from tests.protect.little_site import RUN, LittleSite, tree
 
 WRITES = {"put", "begin", "part", "finish", "abort", "replace", "delete"}
 TRANSFERS = 3
@@ -56,15 +58,27 @@ class KillingStore(Wrapper):
         return self._countdown.around(method, action)
 
 
-def killed_sync(site: LittleSite, source: Path, at: int, when: str) -> bool:
+def stores_below(folder: Path, s3: tuple[str, str] | None) -> dict[str, Store]:
+    """Fresh connections: a socket that parent and child share would mix up their answers."""
+    c = FileStore(f"file://{folder}/c", create=True)
+    if s3 is None:
+        return {"a": FileStore(f"file://{folder}/a", create=True), "c": c}
+    url, endpoint = s3
+    return {"a": S3Store(f"{url}/{folder.name}", endpoint=endpoint), "c": c}
+
+
+def killed_sync(site: LittleSite, stores: dict[str, Store], source: Path, at: int, when: str) -> bool:
     """Fork, sync, die at write ``at``. False when the sync came to its end before that."""
     child = os.fork()
     if child == 0:
-        countdown = Countdown(at, when)
-        site.stores = {name: KillingStore(store, countdown) for name, store in site.stores.items()}
         try:
+            countdown = Countdown(at, when)
+            for store in stores.values():
+                # Probing writes too, and is no part of the sync.
+                _ = store.capabilities
+            site.stores = {name: KillingStore(store, countdown) for name, store in stores.items()}
             site.sync(source, transfers=TRANSFERS, batch_bytes=12 << 20)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001  # the child must never run on into the parent's code
             print(f"child failed: {error!r}", file=sys.stderr)
             os._exit(3)
         os._exit(0)
@@ -106,15 +120,17 @@ def problems(site: LittleSite, source: Path, target: Path, must_be_whole: bool) 
     return found
 
 
-def main(folder: Path, first: int, stride: int) -> None:
+def main(folder: Path, first: int, stride: int, s3: tuple[str, str] | None) -> None:
     source = folder / "ck"
     number = first
     ended = False
     while not ended:
-        for when in ("before", "after"):
+        # Right after write n is right before write n + 1, so "before" is only needed for the first.
+        for when in ("before", "after") if number == 1 else ("after",):
             where = folder / f"site-{number}-{when}"
-            site = file_site(where)
-            ended = not killed_sync(site, source, number, when)
+            site = LittleSite(stores_below(where, s3))
+            site.open()
+            ended = not killed_sync(site, stores_below(where, s3), source, number, when)
             left = problems(site, source, where / "out", must_be_whole=False)
             done = site.sync(source, transfers=TRANSFERS, batch_bytes=12 << 20)
             left += problems(site, source, where / "out", must_be_whole=True)
@@ -126,4 +142,4 @@ def main(folder: Path, first: int, stride: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), (sys.argv[4], sys.argv[5]) if len(sys.argv) > 4 else None)
