@@ -132,10 +132,14 @@ def _read_version(sealing: Sealing, number: int, either: Resolve) -> WrappedKey:
 
 
 def read_wraps(sealing: Sealing, rewrappers: Resolve) -> list[WrappedKey]:
-    """All versions of the wrapped data key, newest first. Later versions may be signed by operators (``rewrappers``)."""
+    """All versions of the wrapped data key, newest first, the committed one last.
+
+    Later versions may be signed by operators (``rewrappers``). Raises :class:`CorruptError` when the committed one is not there, or
+    when one is not what it should be.
+    """
     either = _either(sealing, rewrappers)
     versions = [_read_version(sealing, number, either) for number in reversed(_keys_versions(sealing))]
-    if versions and versions[-1].version != 1:
+    if not versions or versions[-1].version != 1:
         raise CorruptError("the first version of the wrapped keys is not there", where=sealing.folder)
     if any(wrapped.commitment != versions[-1].commitment for wrapped in versions):
         raise CorruptError("a later version of the wrapped keys holds another data key", where=sealing.folder)
