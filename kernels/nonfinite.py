@@ -56,6 +56,13 @@ _RESERVED = {
     "float8_e8m0fnu": (0xFF,),
 }
 """Types without infinity, and the bytes that are their NaN."""
+_ZEROS: dict[str, tuple[int, ...]] = {
+    "float8_e4m3fn": (0x00, 0x80),
+    "float8_e4m3fnuz": (0x00,),
+    "float8_e5m2fnuz": (0x00,),
+    "float8_e8m0fnu": (),
+}
+"""And those that are zero: ``fnuz`` has no negative zero, e8m0 holds powers of two only."""
 
 
 def count(buffer: Buffer, dtype: str) -> Finiteness:
@@ -66,7 +73,10 @@ def count(buffer: Buffer, dtype: str) -> Finiteness:
     if dtype in _RESERVED:
         values = numpy.frombuffer(buffer, numpy.uint8)
         nan = sum(int(numpy.count_nonzero(values == pattern)) for pattern in _RESERVED[dtype])
-        return Finiteness(nan=nan, other_than_zero=int(numpy.count_nonzero(values)) - nan if nan else 0)
+        if not nan:
+            return Finiteness()
+        zeros = sum(int(numpy.count_nonzero(values == pattern)) for pattern in _ZEROS[dtype])
+        return Finiteness(nan=nan, other_than_zero=len(values) - nan - zeros)
     if dtype not in _EXPONENT:
         return Finiteness()
     unsigned, exponent, mantissa = _EXPONENT[dtype]

@@ -33,16 +33,17 @@ def inspect(path: str | os.PathLike[str], deep: bool = False, commit_mark: str =
     ``UsageError`` for a layout
     that does not exist, and another ``SeawallError`` when the operating system refuses to show it.
     """
-    if layout != "auto" and layout not in LAYOUTS[:-1]:
+    if layout not in ("auto", *LAYOUTS):
         raise UsageError(f"there is no layout called {layout}", do="choose one of auto, " + ", ".join(LAYOUTS[:-1]))
+    layout = "auto" if layout == "unknown" else layout
     target = locate(path)
     if target.kind == "file":
         return _inspect_one_file(target, deep, commit_mark)
     if target.kind != "folder":
         return _refuse(target, os.path.basename(os.path.abspath(os.fspath(path))))
     flat = Folder(target.real, target.boundary, recursive=False)
-    if layout == "auto" and is_run(flat):
-        return _inspect_run(target, flat, deep, commit_mark)
+    if layout != "opaque" and is_run(flat):
+        return _inspect_run(target, flat, deep, commit_mark, layout)
     return inspect_folder(Folder(target.real, target.boundary), deep, commit_mark, layout)
 
 
@@ -70,13 +71,13 @@ def _inspect_one_file(target: Target, deep: bool, mark: str) -> Inspection:
     return look.found
 
 
-def _inspect_run(target: Target, flat: Folder, deep: bool, mark: str) -> Inspection:
+def _inspect_run(target: Target, flat: Folder, deep: bool, mark: str, layout: str) -> Inspection:
     folder, choice = resolve(target, flat)
     if choice.pointer or folder is None:
         if folder is None:
             found = Inspection(flat.path, choice.layout, deep=deep)
         else:
-            found = inspect_folder(folder, deep, mark, "auto")
+            found = inspect_folder(folder, deep, mark, layout)
             newer = [name for step, name in steps_of(flat) if found.step is not None and step > found.step]
             if newer:
                 found.add(
@@ -89,7 +90,7 @@ def _inspect_run(target: Target, flat: Folder, deep: bool, mark: str) -> Inspect
         inner, further = resolve(step, Folder(step.real, target.boundary, recursive=False), depth=1)
         if inner is None:
             continue
-        found = _with(inspect_folder(inner, deep, mark, "auto"), further)
+        found = _with(inspect_folder(inner, deep, mark, layout), further)
         if found.verdict not in (Verdict.INCOMPLETE, Verdict.UNKNOWN):
             for other in tried:
                 found.add(
@@ -97,7 +98,7 @@ def _inspect_run(target: Target, flat: Folder, deep: bool, mark: str) -> Inspect
                 )
             return _with(found, choice)
         tried.append(found)
-    return _with(tried[0] if tried else inspect_folder(Folder(flat.path, target.boundary), deep, mark, "auto"), choice)
+    return _with(tried[0] if tried else inspect_folder(Folder(flat.path, target.boundary), deep, mark, layout), choice)
 
 
 def _with(found: Inspection, choice: Choice) -> Inspection:
@@ -131,6 +132,8 @@ def inspect_folder(folder: Folder, deep: bool, mark: str, layout: str) -> Inspec
         inspect_files(look)
     elif kind == "opaque":
         inspect_opaque(look)
+    elif layout != "auto" and len(look.found.files) == 1:
+        inspect_file(look, look.found.files[0])
     elif foreign_folder(folder):
         look.found.add(Verdict.UNKNOWN, f"this is {foreign_folder(folder)} and not a layout that seawall reads")
     elif has_tensors(look):
@@ -169,7 +172,7 @@ def _judge_unfinished(look: Look, path: str) -> None:
         look.found.add(
             Verdict.INCOMPLETE, f"{name}-unfinished stands beside it: the trainer is writing or removing it", f"{name}-unfinished"
         )
-    if NOT_A_STEP.fullmatch(name) and not name.startswith("."):
+    if NOT_A_STEP.fullmatch(name) and not name.startswith(".") and "orbax" not in name:
         look.found.add(Verdict.INCOMPLETE, "its name says that it is not finished", name)
     for file in look.folder.entries:
         if file.endswith("-unfinished"):

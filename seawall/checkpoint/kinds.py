@@ -1,5 +1,7 @@
 """What kind of file something is, by its bytes. Names decide nothing here; they only say what was *expected* of a file."""
 
+import re
+
 from seawall.checkpoint.reading import Readable
 from seawall.checkpoint.safetensors import looks_like_safetensors
 from seawall.checkpoint.torch_legacy import MAGIC_BYTES
@@ -42,6 +44,10 @@ _MAGICS = (
 )
 
 
+_LETTERS = re.compile(rb"[ci][\w.]+\n[\w.]+\n|\((?:[dlt]|[icSVIFLN(].*\n)|[\]})](?:q.|r....|p\d+\n|[(.])", re.S)
+"""How pickles of protocols 0 and 1 begin, which have no mark of their own."""
+
+
 def kind_of(source: Readable) -> str:
     """One of: empty, zeros, torch-zip (any zip, its records decide further), shifted-zip, torch-legacy, safetensors, lfs-pointer,
     html, xml, json,
@@ -60,6 +66,8 @@ def kind_of(source: Readable) -> str:
         return "tar"
     if looks_like_safetensors(head):
         return "safetensors"
+    if _LETTERS.match(head) and source.read(source.size - 1, 1) == b".":
+        return "pickle"
     text = _text_kind(head)
     if text:
         return text
@@ -68,8 +76,6 @@ def kind_of(source: Readable) -> str:
     if is_zip_end(source):
         return "shifted-zip"
     if head[0] == 0x80 and len(head) > 1 and 2 <= head[1] <= 5:
-        return "pickle"
-    if head[:1] in (b"(", b"c", b"]", b"}") and source.read(source.size - 1, 1) == b".":
         return "pickle"
     return "binary"
 

@@ -4,12 +4,12 @@ import math
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from seawall.checkpoint import strict_json
 from seawall.checkpoint.content import Content
-from seawall.checkpoint.inspection import Inspection, Verdict
+from seawall.checkpoint.inspection import Inspection, Tensor, Verdict
 from seawall.checkpoint.kinds import FOREIGN, MISTAKEN, WEIGHT_ENDINGS, kind_of
 from seawall.checkpoint.pickles.judge import judge_pickle
 from seawall.checkpoint.pickles.machine import read_pickle
@@ -35,6 +35,7 @@ class Look:
     deep: bool = False
     mark: str = "_COMMITTED"
     seen: dict[str, Content | None] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
 
     @contextmanager
     def guarded(self, file: str = "", tensor: str = "") -> Iterator[None]:
@@ -90,10 +91,24 @@ class Look:
             return int(value) if math.isfinite(value) and value == int(value) else None
         return None
 
-    def take(self, content: Content | None) -> None:
-        """Count a file's tensors as the checkpoint's."""
-        if content is not None:
-            self.found.tensors.extend(content.tensors)
+    def take(self, content: Content | None, part: str = "") -> None:
+        """Count a file's tensors as the checkpoint's. ``part`` goes before their names where several files use the same ones.
+
+        Names come out unique: a proof compares tensors by name.
+        """
+        for tensor in content.tensors if content is not None else ():
+            self.add_tensor(replace(tensor, name=f"{part}:{tensor.name}") if part else tensor)
+
+    def add_tensor(self, tensor: Tensor) -> None:
+        """One tensor, under a name that no other has."""
+        if tensor.name in self.names and tensor.pieces:
+            tensor = replace(tensor, name=f"{tensor.pieces[0].file}:{tensor.name}")
+        name, copies = tensor.name, 1
+        while tensor.name in self.names:
+            copies += 1
+            tensor = replace(tensor, name=f"{name}#{copies}")
+        self.names.add(tensor.name)
+        self.found.tensors.append(tensor)
 
 
 def _text(error: CorruptError | HostileError | IncompleteError) -> str:

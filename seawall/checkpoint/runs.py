@@ -95,6 +95,17 @@ def _layout(folder: Folder) -> str:
 
 
 def _text(folder: Folder, pointer: str, choice: Choice) -> str:
+    """The name in a pointer file; empty (and a reason) when it is none that can be followed."""
+    wanted = _raw_text(folder, pointer, choice)
+    if os.path.isabs(wanted) and within(folder.path, os.path.normpath(wanted)):
+        wanted = os.path.relpath(os.path.normpath(wanted), folder.path)
+    if wanted and not inside(wanted):
+        choice.reasons.append(Reason(Verdict.HOSTILE, f"{pointer} names a place outside of the run's folder: {wanted[:200]}", pointer))
+        return ""
+    return wanted.rstrip("/")
+
+
+def _raw_text(folder: Folder, pointer: str, choice: Choice) -> str:
     try:
         raw = folder.read(pointer, MAX_POINTER)
     except SeawallError as error:
@@ -106,16 +117,11 @@ def _text(folder: Folder, pointer: str, choice: Choice) -> str:
     if not wanted.strip("\0"):
         choice.reasons.append(Reason(Verdict.CORRUPT, f"{pointer} is empty", pointer))
         return ""
-    if os.path.isabs(wanted) and within(folder.path, os.path.normpath(wanted)):
-        wanted = os.path.relpath(os.path.normpath(wanted), folder.path)
-    if not inside(wanted):
-        choice.reasons.append(Reason(Verdict.HOSTILE, f"{pointer} names a place outside of the run's folder: {wanted[:200]}", pointer))
-        return ""
-    return wanted.rstrip("/")
+    return wanted
 
 
 def _tracked(folder: Folder, choice: Choice) -> str:
-    text = _text(folder, TRACKER, choice)
+    text = _raw_text(folder, TRACKER, choice)
     if not text or text == "release":
         return text
     if not re.fullmatch(r"\d{1,18}", text):

@@ -1,147 +1,204 @@
-"""The files of a checkpoint as sync reads them: listed with what must not change, and the digest that tells one save from the next."""
+"""A checkpoint as files to be copied: what is there, whether it stayed as it was, and which of several checkpoints it is.
+
+Nothing here opens a shard. Links are listed with where they lead and never followed; one that leaves the tree is an error, because
+a copy that
+holds it would restore a link into somebody else's files.
+"""
 
 import fnmatch
+import hashlib
 import os
+import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Literal
 
+from seawall.checkpoint.detect import is_run
+from seawall.checkpoint.facts import step_in_name
 from seawall.checkpoint.inspection import Inspection
+from seawall.checkpoint.layouts.loose import TEMPORARY
 from seawall.checkpoint.layouts.megatron import TRACKER
 from seawall.checkpoint.runs import steps_of
-from seawall.checkpoint.tree import MAX_ENTRIES, Folder, Target, locate, refused, within
-from seawall.errors import HostileError, SourceChangedError
+from seawall.checkpoint.tree import MAX_DEPTH, Folder, locate, open_regular, refused, within
+from seawall.errors import CorruptError, HostileError, IncompleteError, NoSuchCopyError
+
+Kind = Literal["file", "folder", "link"]
+MAX_MARK = 64 << 20
+"""Bytes of a commit mark that are hashed; an index of shards or a ``.metadata`` may be large, and above this only its identity counts."""
+UNFINISHED = re.compile(r"(?:.*/)?(?:.*-unfinished|\.metadata\.tmp)")
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One entry below a checkpoint's folder. ``path`` is relative, ``/``-separated, undecodable bytes as PEP 383 surrogates."""
+    """One entry of the tree. ``path`` is relative, ``/``-separated, and holds names that are not UTF-8 as surrogates (PEP 383)."""
 
     path: str
-    kind: Literal["file", "folder", "link"]
-    """``folder`` only for empty ones; ``link`` only for links that stay inside."""
+    kind: Kind
     size: int
+    """Bytes of a file; 0 for others."""
     mtime_ns: int
     inode: int
     device: int
     mode: int
+    """Permission bits only."""
     target: str = ""
-    """Of a link: what it says."""
+    """What a link says, as written."""
 
 
-def same(before: SourceFile, after: SourceFile) -> bool:
-    """Whether a file is what it was: size, time of change, inode and device."""
-    return (before.size, before.mtime_ns, before.inode, before.device) == (after.size, after.mtime_ns, after.inode, after.device)
+def is_temporary(path: str) -> bool:
+    """Whether a name is that of a file somebody is still writing, or left behind when killed: never worth a copy."""
+    return bool(TEMPORARY.fullmatch(path.rpartition("/")[2]) or UNFINISHED.fullmatch(path))
 
 
-def list_source(root: str, exclude: Sequence[str] = ()) -> list[SourceFile]:
-    """Everything below ``root`` in order of path, without what matches a pattern of ``exclude``.
+def excluded(path: str, patterns: Iterable[str]) -> bool:
+    """Whether a pattern matches the last part of the name, the whole relative name, or a folder above it. Case counts."""
+    parts = path.split("/")
+    above = ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+    return any(
+        fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(part, pattern)
+        for pattern in patterns
+        for name, part in zip(above, parts, strict=True)
+    )
 
-    A pattern (fnmatch) is compared with the base name and with the relative path. Raises :class:`HostileError` for a
-    link that leaves the folder and for what is neither file, folder nor link; :class:`SourceChangedError` when the
-    folder changes meanwhile.
+
+def list_source(root: str | os.PathLike[str], exclude: Iterable[str] = ()) -> list[SourceFile]:
+    """Everything below ``root`` in order of name: files, links, and folders that have nothing in them.
+
+    ``root`` may be a file, which is then listed alone under its own name. Raises ``HostileError`` for links that leave the tree
+    and for special
+    files, ``IncompleteError`` when something vanishes while it is listed, ``NoSuchCopyError`` when nothing is there.
     """
-    real = os.path.realpath(root)
+    target = locate(root)
+    patterns = tuple(exclude)
+    if target.kind == "file":
+        folder, name = os.path.split(target.real)
+        return [_entry(folder, name, folder)]
+    if target.kind == "outside":
+        raise HostileError("a link that leads out of its folder", where=os.fspath(root), why=f"it leads to {target.real}")
+    if target.kind != "folder":
+        raise NoSuchCopyError(f"neither a file nor a folder, but {target.kind}", where=os.fspath(root))
     found: list[SourceFile] = []
     pending = [""]
     while pending:
-        at = pending.pop()
+        below = pending.pop()
+        if below.count("/") >= MAX_DEPTH:
+            raise HostileError(f"folders more than {MAX_DEPTH} deep", where=target.real)
+        here = os.path.join(target.real, below) if below else target.real
         try:
-            names = sorted(os.listdir(os.path.join(real, at)))
-            facts = os.lstat(os.path.join(real, at))
+            names = os.listdir(here)
         except OSError as error:
-            raise _changed(at, error) from error
-        if not names and at:
-            found.append(_entry(at, "folder", facts))
+            raise refused(here, error) from error
+        if not names and below:
+            found.append(_entry(target.real, below, target.real))
         for name in names:
-            path = f"{at}/{name}" if at else name
-            if _excluded(path, name, exclude):
+            path = f"{below}/{name}" if below else name
+            if excluded(path, patterns):
                 continue
-            try:
-                facts = os.lstat(os.path.join(real, path))
-                if stat.S_ISDIR(facts.st_mode):
-                    pending.append(path)
-                elif stat.S_ISLNK(facts.st_mode):
-                    found.append(_link(real, path, facts))
-                elif stat.S_ISREG(facts.st_mode):
-                    found.append(_entry(path, "file", facts))
-                else:
-                    raise HostileError("neither file, folder nor link; such things are not read", where=path)
-            except OSError as error:
-                raise _changed(path, error) from error
-        if len(found) > MAX_ENTRIES:
-            raise HostileError(f"more than {MAX_ENTRIES} files", where=root)
-    return sorted(found, key=lambda file: file.path)
+            entry = _entry(target.real, path, target.real)
+            if entry.kind == "folder":
+                pending.append(path)
+            else:
+                found.append(entry)
+    return sorted(found, key=lambda entry: os.fsencode(entry.path))
 
 
-def _entry(path: str, kind: Literal["file", "folder", "link"], facts: os.stat_result, target: str = "") -> SourceFile:
-    mode = stat.S_IMODE(facts.st_mode)
-    return SourceFile(path, kind, facts.st_size, facts.st_mtime_ns, facts.st_ino, facts.st_dev, mode, target)
-
-
-def _link(real: str, path: str, facts: os.stat_result) -> SourceFile:
-    says = os.readlink(os.path.join(real, path))
-    if os.path.isabs(says) or not within(real, os.path.realpath(os.path.join(real, path))):
-        raise HostileError("a link leaves the checkpoint", where=path, why=f"it leads to {says}", do="put the file itself there")
-    return _entry(path, "link", facts, says)
-
-
-def _excluded(path: str, name: str, exclude: Sequence[str]) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(path, pattern) for pattern in exclude)
-
-
-def _changed(path: str, error: OSError) -> Exception:
-    if isinstance(error, FileNotFoundError):
-        return SourceChangedError("the checkpoint changed while it was listed", where=path, do="sync again when the save is over")
-    return refused(path, error)
-
-
-def commit_mark_digest(inspection: Inspection) -> bytes:
-    """SHA-256 that is the same for the same save: over name and content of the commit mark, else over the files' names, sizes and times.
-
-    Raises :class:`SourceChangedError` when the mark is gone.
-    """
-    digest = sha256()
+def _entry(root: str, path: str, boundary: str) -> SourceFile:
+    full = os.path.join(root, path)
     try:
-        if inspection.commit_mark is not None:
-            digest.update(b"mark\0" + os.fsencode(inspection.commit_mark) + b"\0")
-            with open(os.path.join(inspection.path, inspection.commit_mark), "rb") as mark:
-                while chunk := mark.read(1 << 20):
-                    digest.update(chunk)
-            return digest.digest()
-        if os.path.isfile(inspection.path):
-            names = [("", inspection.path)]
-        else:
-            names = [(name, os.path.join(inspection.path, name)) for name in sorted(inspection.files)]
-        digest.update(b"files\0")
-        for name, path in names:
-            facts = os.stat(path)
-            digest.update(b"%b\0%d\0%d\0" % (os.fsencode(name), facts.st_size, facts.st_mtime_ns))
+        status = os.lstat(full)
+        target = os.readlink(full) if stat.S_ISLNK(status.st_mode) else ""
     except OSError as error:
-        raise _changed(inspection.path, error) from error
-    return digest.digest()
+        raise refused(path, error) from error
+    if stat.S_ISLNK(status.st_mode):
+        leads_to = os.path.realpath(full)
+        if os.path.isabs(target) or not within(boundary, leads_to):
+            raise HostileError(
+                "a link that leads out of the checkpoint", where=path, why=f"it leads to {target}", do="copy the file in its place"
+            )
+        kind: Kind = "link"
+    elif stat.S_ISREG(status.st_mode):
+        kind = "file"
+    elif stat.S_ISDIR(status.st_mode):
+        kind = "folder"
+    else:
+        raise HostileError("neither file, folder nor link; such things are not copied", where=path)
+    size = status.st_size if kind == "file" else 0
+    return SourceFile(path, kind, size, status.st_mtime_ns, status.st_ino, status.st_dev, stat.S_IMODE(status.st_mode), target)
 
 
-def find_checkpoints(run_folder: str) -> list[tuple[int, str]]:
-    """(step, path) of the step folders in a run folder, oldest first."""
-    target: Target = locate(run_folder)
-    if target.kind != "folder":
-        return []
-    folder = Folder(target.real, target.boundary, recursive=False)
-    return [(step, os.path.join(folder.path, name)) for step, name in steps_of(folder)]
+def same(before: SourceFile, after: SourceFile) -> bool:
+    """Whether a file is still the one that was listed: a writer that replaces it changes the inode, one that writes into it size
+    or time."""
+    return (before.path, before.kind, before.size, before.mtime_ns, before.inode, before.device, before.target) == (
+        after.path, after.kind, after.size, after.mtime_ns, after.inode, after.device, after.target,
+    )  # fmt: skip
 
 
-def pointer_for(layout: str, folder: str) -> tuple[str, str] | None:
-    """(file name, content) of the pointer that makes a framework load the step in ``folder``; None where there is no such thing.
+def look_again(root: str | os.PathLike[str], entry: SourceFile) -> SourceFile:
+    """The same entry as it is now, for :func:`same`; ``IncompleteError`` when it is gone."""
+    target = locate(root)
+    folder = os.path.dirname(target.real) if target.kind == "file" else target.real
+    return _entry(folder, entry.path, folder)
 
-    DeepSpeed's ``latest`` decides even when a tag is asked for (DeepSpeed #8499); Megatron's tracker holds the iteration
-    or ``release``.
+
+def commit_mark_digest(inspection: Inspection) -> str:
+    """64 hex digits that tell this checkpoint from another one at the same path.
+
+    SHA-256 over name and content of the commit mark where it lies inside of the checkpoint. A mark in the folder above
+    (DeepSpeed's ``latest``,
+    Megatron's tracker) moves on with the next save, so there, as for layouts without a mark, it is SHA-256 over the sorted names,
+    sizes and times
+    of the files. Raises ``IncompleteError`` when a file is gone.
     """
+    digest = hashlib.sha256(b"seawall/1/commit-mark\0")
+    folder = inspection.path if os.path.isdir(inspection.path) else os.path.dirname(inspection.path)
+    if inspection.commit_mark is not None:
+        digest.update(_framed(inspection.commit_mark))
+        opened = open_regular(os.path.join(folder, inspection.commit_mark), inspection.commit_mark)
+        try:
+            if opened.size > MAX_MARK:
+                raise CorruptError(f"a commit mark of {opened.size} bytes", where=inspection.commit_mark)
+            digest.update(opened.read(0, MAX_MARK))
+        finally:
+            opened.close()
+        return digest.hexdigest()
+    for name in sorted(inspection.files):
+        try:
+            status = os.lstat(os.path.join(folder, name))
+        except OSError as error:
+            raise IncompleteError("a file vanished", where=name, why="a save or a rotation is running") from error
+        digest.update(_framed(name) + status.st_size.to_bytes(8, "big") + status.st_mtime_ns.to_bytes(16, "big", signed=True))
+    return digest.hexdigest()
+
+
+def _framed(name: str) -> bytes:
+    raw = os.fsencode(name)
+    return len(raw).to_bytes(4, "big") + raw
+
+
+def find_checkpoints(run_folder: str | os.PathLike[str]) -> list[tuple[int, str]]:
+    """(step, path) of every checkpoint in a run folder, oldest first, ordered by number (sorting by text deleted the wrong ones:
+    transformers
+    issue 25129). A folder that is a checkpoint by itself is the only one, with its step or -1. Nothing is said about whether they
+    are complete."""
+    target = locate(run_folder)
+    if target.kind == "file":
+        return [(-1, target.real)]
+    folder = Folder(target.real, target.boundary, recursive=False)
+    if not is_run(folder):
+        step = step_in_name(os.path.basename(target.real))
+        return [(-1 if step is None else step, target.real)]
+    return [(step, os.path.join(target.real, name)) for step, name in steps_of(folder)]
+
+
+def pointer_for(layout: str, restored_folder_name: str) -> tuple[str, str] | None:
+    """(file name, content) of the pointer that a trainer wants beside a restored step, or None. DeepSpeed loads what ``latest``
+    names whatever tag
+    was asked for (DeepSpeed issue 8499), so a restore must write it."""
     if layout == "deepspeed":
-        return "latest", folder
+        return ("latest_universal" if restored_folder_name.endswith("_universal") else "latest"), restored_folder_name
     if layout == "megatron":
-        digits = folder.removeprefix("iter_").lstrip("0") or "0"
-        return TRACKER, digits if folder.startswith("iter_") and digits.isdecimal() else folder
+        match = re.fullmatch(r"iter_0*(\d+)", restored_folder_name)
+        return (TRACKER, match[1]) if match else (TRACKER, "release") if restored_folder_name == "release" else None
     return None

@@ -231,4 +231,12 @@ def locate(path: str | os.PathLike[str]) -> Target:
         raise refused(text, error) from error
     if entry.kind == "file" and not is_link:
         boundary = parent
+    if entry.kind == "folder" and not is_link:
+        boundary = _cache_of(full) or boundary
     return Target(entry.linked or full, boundary, entry.kind)
+
+
+def _cache_of(folder: str) -> str:
+    """The repository folder of the Hugging Face cache that a snapshot is of: its files are links into ``blobs`` beside ``snapshots``."""
+    above, parent = os.path.split(os.path.dirname(folder))
+    return above if parent == "snapshots" and os.path.isdir(os.path.join(above, "blobs")) else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seawall.checkpoint.dtypes import BITS, STORAGES, canonical
-from seawall.checkpoint.pickles.nodes import Built, Group, Mapping, Name, Node, Persistent, attributes, pairs_of
+from seawall.checkpoint.pickles.nodes import Built, Group, Mapping, Name, Node, Persistent, attributes, children, pairs_of
 from seawall.errors import CorruptError
 
 MAX_VISITS = 3_000_000
@@ -83,18 +83,38 @@ def views_in(top: Node, where: str) -> tuple[list[View], bool]:
     return walk.found, walk.stopped
 
 
-_Above = tuple[int, Any] | None
-"""Identity of a node and those that it is inside of."""
+def _bearing(top: Node) -> set[int]:
+    """Identities of the nodes that have a tensor somewhere below. The walk keeps to them, so that a maze without tensors costs nothing."""
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(top, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            if any(id(child) in found for child in children(node)):
+                found.add(id(node))
+            continue
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Persistent) or (isinstance(node, Built) and node.name.endswith("_rebuild_meta_tensor_no_storage")):
+            found.add(id(node))
+        else:
+            stack.append((node, True))
+            stack.extend((child, False) for child in children(node) if _is_branch(child))
+    return found
 
 
-def _depth_unless_inside_itself(node: Node, above: _Above) -> int | None:
-    depth = 0
+_Above = tuple[int, int, Any] | None
+"""Identity and depth of a node, and those that it is inside of."""
+
+
+def _is_inside_itself(node: Node, above: _Above) -> bool:
     while above is not None:
         if above[0] == id(node):
-            return None
-        above = above[1]
-        depth += 1
-    return depth
+            return True
+        above = above[2]
+    return False
 
 
 class _Walk:
@@ -102,34 +122,37 @@ class _Walk:
         self.where = where
         self.found: list[View] = []
         self.stopped = False
+        self.bearing: set[int] = set()
+        self.kept: list[Built] = []
 
     def run(self, top: Node) -> None:
+        self.bearing = _bearing(top)
         stack: list[tuple[str, Node, _Above]] = [("", top, None)]
-        for _ in range(MAX_VISITS):
+        seen: set[int] = set()
+        # Tied weights are met a few times each; a tree that is met far more often than it has nodes was made to be walked for ever.
+        for _ in range(min(MAX_VISITS, 1000 + 8 * len(self.bearing))):
             if not stack:
                 return
             name, node, above = stack.pop()
-            if len(self.found) >= MAX_TENSORS:
-                self.stopped = True
-                return
-            depth = _depth_unless_inside_itself(node, above)
-            if depth is None:
+            if id(node) in seen and _is_inside_itself(node, above):
                 continue
-            if depth > MAX_NESTING:
+            seen.add(id(node))
+            depth = above[1] + 1 if above else 0
+            if depth > MAX_NESTING or len(self.found) >= MAX_TENSORS:
                 self.stopped = True
                 continue
-            here = (id(node), above)
+            here = (id(node), depth, above)
             stack.extend((_joined(name, key), child, here) for key, child in reversed(self.inside(name, node)))
-        self.stopped = True
+        self.stopped = bool(stack)
 
     def inside(self, name: str, node: Node) -> list[tuple[str, Node]]:
         """Record the tensor that ``node`` is, or give its named parts."""
         if isinstance(node, Mapping):
-            return [(key_text(key), value) for key, value in node.pairs if _is_branch(value)]
+            return [(key_text(key), value) for key, value in node.pairs if self.has_tensors(value)]
         if isinstance(node, list | tuple):
-            return [(str(index), value) for index, value in enumerate(node) if _is_branch(value)]
+            return [(str(index), value) for index, value in enumerate(node) if self.has_tensors(value)]
         if isinstance(node, Group):
-            return [(str(index), value) for index, value in enumerate(node.members) if _is_branch(value)]
+            return [(str(index), value) for index, value in enumerate(node.members) if self.has_tensors(value)]
         if isinstance(node, Persistent):
             # A bare storage, as in files that hold storages instead of tensors.
             storage = storage_of(node, self.where)
@@ -140,14 +163,23 @@ class _Walk:
             return self.built(name, node)
         return []
 
+    def made(self, maker: Node, args: Node) -> Built:
+        """A call that a wrapper describes. It is kept, because identities are compared and a new object may get that of a dead one."""
+        node = Built(maker, args)
+        self.kept.append(node)
+        return node
+
+    def has_tensors(self, node: Node) -> bool:
+        return id(node) in self.bearing
+
     def built(self, name: str, node: Built) -> list[tuple[str, Node]]:
         args = node.args if isinstance(node.args, tuple) else ()
         short = node.name.rpartition(".")[2]
         if node.name.startswith(("torch._utils.", "torch._tensor.", "torch.")) and short.startswith("_rebuild_"):
             return self.rebuilt(name, short, args)
-        parts = [(key_text(key), value) for key, value in (*node.pairs, *attributes(node)) if _is_branch(value)]
-        parts.extend((str(index), value) for index, value in enumerate(node.members) if _is_branch(value))
-        parts.extend(("", value) for value in args if _is_branch(value))
+        parts = [(key_text(key), value) for key, value in (*node.pairs, *attributes(node)) if self.has_tensors(value)]
+        parts.extend((str(index), value) for index, value in enumerate(node.members) if self.has_tensors(value))
+        parts.extend(("", value) for value in args if self.has_tensors(value))
         parts.extend(
             ("", value)
             for state in node.states
@@ -172,10 +204,10 @@ class _Walk:
             if len(args) < 3:
                 return []
             state = args[3] if len(args) > 3 else None
-            parts = [(key_text(key), value) for key, value in pairs_of(state) if _is_branch(value)]
-            return [("", Built(args[0], args[2])), *parts]
+            parts = [(key_text(key), value) for key, value in pairs_of(state) if self.has_tensors(value)]
+            return [("", self.made(args[0], args[2])), *parts]
         if short in ("_rebuild_from_type",):
-            return [("", Built(args[0], args[2]))] if len(args) > 2 else []
+            return [("", self.made(args[0], args[2]))] if len(args) > 2 else []
         if short == "_rebuild_sparse_tensor" and len(args) > 1:
             # (layout, (indices, values, size, ...)) or (layout, (compressed, plain, values, size, ...))
             inner = args[1] if isinstance(args[1], tuple) else ()
@@ -187,7 +219,7 @@ class _Walk:
         if short in ("_rebuild_meta_tensor_no_storage",) and len(args) > 2:
             self.add(View(name, dtype_of(args[0]), shape_of(args[1]), None, 0, shape_of(args[2])))
             return []
-        return [(str(index), value) for index, value in enumerate(args) if _is_branch(value)]
+        return [(str(index), value) for index, value in enumerate(args) if self.has_tensors(value)]
 
     def add(self, view: View) -> None:
         if len(view.shape) > MAX_DIMENSIONS or len(view.shape) != len(view.strides):

@@ -18,8 +18,8 @@ point the inspection at), blame (file or tensor names that a good message mentio
 [probe, path, outcome]: torch is torch.load(weights_only=True), torch-any is weights_only=False, st is safetensors, dcp is
 torch.distributed.checkpoint.load, crc is zipfile's testzip, json is json.load), fingerprint (SHA-256 over names and contents of the case).
 
-Hostile payloads only ever create a file called PAYLOAD_RAN.marker in the working directory. The folder _outside next to the cases is bait for
-links and paths that leave a case.
+Hostile payloads only ever create a file called PAYLOAD_RAN.marker in the working directory. The folder _outside next to the cases is bait
+for links and paths that leave a case.
 """
 
 import argparse
@@ -1393,7 +1393,7 @@ def tree_bytes(top):
 def fingerprint(top):
     h = hashlib.sha256()
     for p in sorted(top.rglob("*")):
-        h.update(p.relative_to(top).as_posix().encode())
+        h.update(os.fsencode(p.relative_to(top)))
         if p.is_symlink():
             h.update(os.readlink(p).encode())
         elif p.is_file():

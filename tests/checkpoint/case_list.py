@@ -7,9 +7,15 @@ from typing import Any
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 FIELDS = ("name", "layout", "expected", "kind", "why")
-SHORT = {"zip_case": "torch-zip", "st_case": "safetensors", "shards_case": "safetensors-sharded", "dcp_case": "dcp"}
+SHORT = {
+    "zip_case": "torch-zip",
+    "st_case": "safetensors",
+    "shards_case": "safetensors-sharded",
+    "dcp_case": "dcp",
+    "hf_case": "hf-trainer",
+}
 """Decorators that fix the layout, and the targets that the first two assume."""
-TARGETS = {"zip_case": "model.pt", "st_case": "model.safetensors"}
+TARGETS = {"zip_case": "model.pt", "st_case": "model.safetensors", "hf_case": "checkpoint-200"}
 
 
 @dataclass(frozen=True)

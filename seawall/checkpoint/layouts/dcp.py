@@ -172,7 +172,7 @@ class _Dcp:
                     if place.offset + place.length <= source.size:
                         self.chunk(source, path, place, key, part, metadata, pieces)
         for key, tensor in metadata.tensors.items():
-            self.look.found.tensors.append(Tensor(self.prefix + key, tensor.dtype, tensor.shape, tuple(pieces[key])))
+            self.look.add_tensor(Tensor(self.prefix + key, tensor.dtype, tensor.shape, tuple(pieces[key])))
 
     def chunk(
         self,

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from seawall.checkpoint.content import Content
 from seawall.checkpoint.facts import number, step_in_name
 from seawall.checkpoint.inspection import Verdict
 from seawall.checkpoint.look import Look
@@ -78,13 +77,10 @@ class _Tag:
             match = pattern.fullmatch(name)
             if match:
                 content = self.look.read(joined(self.below, name))
-                self.take(content)
+                self.look.take(content, name)
                 groups = match.groupdict()
                 found.append(_File(name, int(groups.get("dp") or 0), int(groups.get("mp") or 0), content.top if content else None))
         return found
-
-    def take(self, content: Content | None) -> None:
-        self.look.take(content)
 
     def missing(self, name: str, why: str) -> None:
         self.look.found.add(Verdict.INCOMPLETE, f"{name} is not there: {why}", joined(self.below, name))
@@ -135,7 +131,8 @@ class _Tag:
             if stage > 0 and not any(EXPERT_OPTIMIZER.fullmatch(name) for name in self.names):
                 self.missing("zero_pp_rank_0_mp_rank_00_optim_states.pt", f"ZeRO stage {stage} keeps the optimizer in such files")
             return
-        count = max((self.partition_count(one.top) for one in optimizers), default=0)
+        said = {(one.dp, one.mp): self.partition_count(one.top) for one in optimizers}
+        count = _agreed(said)
         if not count:
             count = max((number(top, "dp_world_size") or 0 for top in tops), default=0) or max(one.dp for one in optimizers) + 1
         pattern = OPTIMIZER.fullmatch(optimizers[0].name)
@@ -175,7 +172,7 @@ class _Tag:
         usual: set[str] = set().union(*holders.values()) & {"fp32.pt", "exp_avg.pt", "exp_avg_sq.pt"} if holders else set()
         for folder, names in holders.items():
             for name in sorted(names):
-                self.take(self.look.read(joined(folder, name)))
+                self.look.take(self.look.read(joined(folder, name)), joined(folder, name))
             for name in sorted((usual | {"fp32.pt"}) - names):
                 self.look.found.add(Verdict.INCOMPLETE, f"{name} of this parameter is not there", joined(folder, name))
         if not holders:
@@ -212,6 +209,15 @@ class _Tag:
                     f"its optimizer is at step {step}, the model at {self.look.found.step}: a mix of saves",
                     joined(self.below, name),
                 )
+
+
+def _agreed(said: dict[tuple[int, int], int]) -> int:
+    """How many partitions there are. When files differ, a smaller number counts if its partitions are all there and say so: others
+    are left over."""
+    for count in sorted(set(said.values())):
+        if count and all(said.get((rank, 0)) == count for rank in range(min(count, len(said) + 1))):
+            return count
+    return max(said.values(), default=0)
 
 
 def optimizer_step(top: Node) -> int | None:

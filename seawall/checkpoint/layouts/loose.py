@@ -8,7 +8,7 @@ import re
 from seawall.checkpoint.inspection import Verdict
 from seawall.checkpoint.kinds import WEIGHT_ENDINGS
 from seawall.checkpoint.layouts.dcp import inspect_dcp, is_dcp
-from seawall.checkpoint.layouts.sharded import NUMBERED, indexes, inspect_sharded, is_sharded
+from seawall.checkpoint.layouts.sharded import NUMBERED, indexes, inspect_sharded, is_sharded, is_superseded
 from seawall.checkpoint.look import Look
 from seawall.checkpoint.paths import joined
 
@@ -61,7 +61,7 @@ def _layout(look: Look) -> str:
     names = look.folder.names()
     if is_dcp(names):
         return "dcp"
-    if indexes(names) or any(NUMBERED.fullmatch(name) for name in names):
+    if is_sharded(names) and not is_superseded(names):
         return "safetensors-sharded" if any(".safetensors" in name for name in names) else "torch-sharded"
     kinds = {path: content.kind for path, content in look.seen.items() if content is not None and content.ours}
     if kinds:

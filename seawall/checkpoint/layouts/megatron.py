@@ -92,13 +92,13 @@ class _Old:
             model = next((name for name in MODEL_FILES if name in names), "")
             if "distrib_optim.pt" in names:
                 optimizers.append(folder)
-                self.look.take(self.look.read(joined(self.below, f"{folder}/distrib_optim.pt")))
+                self.look.take(self.look.read(joined(self.below, f"{folder}/distrib_optim.pt")), f"{folder}/optimizer")
             if not model:
                 self.look.found.add(Verdict.INCOMPLETE, f"{MODEL_FILES[0]} of this rank is not there", path)
                 continue
             path = joined(self.below, f"{folder}/{model}")
             content = self.look.read(path)
-            self.look.take(content)
+            self.look.take(content, folder)
             if content is None:
                 continue
             args = lookup(content.top, "args")

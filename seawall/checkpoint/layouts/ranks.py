@@ -84,7 +84,7 @@ def _judge_family(look: Look, below: str, family: list[_Rank]) -> None:
     _report_missing(look, below, family, world)
     _judge_agreement(look, below, members, world)
     for one in members:
-        look.take(one.content)
+        look.take(one.content, one.name)
     if world is not None:
         look.found.world_size = world
     elif look.found.world_size is None:

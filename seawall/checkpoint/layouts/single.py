@@ -19,7 +19,7 @@ def inspect_file(look: Look, file: str) -> None:
     if not content.ours:
         look.found.layout = "unknown"
         look.found.add(
-            Verdict.UNKNOWN, f"this is {FOREIGN.get(content.kind, 'a file of a kind that')} and not a layout that seawall reads", file
+            Verdict.UNKNOWN, f"this is {FOREIGN.get(content.kind, 'a ' + content.kind + ' file')} and not a layout that seawall reads", file
         )
         return
     look.found.layout = content.kind

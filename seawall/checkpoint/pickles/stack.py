@@ -136,6 +136,10 @@ class Machine:
         return known
 
     def call(self, maker: Node, args: Node, keywords: Node = None) -> None:
+        raw = _encoded(maker, args)
+        if raw is not None:
+            self.bytes_value(raw)
+            return
         self.spend(CONTAINER_COST * 2)
         built = Built(maker, args, keywords)
         self.found.calls.append(built)
@@ -197,6 +201,19 @@ class Machine:
                 raise self.corrupt(f"there is no opcode 0x{opcode:02x}")
             action(self)
         raise HostileError(f"a pickle of more than {MAX_OPCODES} opcodes", where=self.where)
+
+
+def _encoded(maker: Node, args: Node) -> bytes | None:
+    """Protocols 0 to 2 have no bytes: they are written as ``_codecs.encode(text, "latin1")``, which is the only call that is
+    carried out here."""
+    if not isinstance(maker, Name) or maker.full not in ("_codecs.encode", "builtins.bytearray", "__builtin__.bytearray"):
+        return None
+    if not isinstance(args, tuple) or len(args) != 2 or not isinstance(args[0], str) or args[1] not in ("latin1", "latin-1"):
+        return None
+    try:
+        return args[0].encode("latin-1")
+    except UnicodeEncodeError:
+        return None
 
 
 def _described(target: Node) -> str:

@@ -1,0 +1,168 @@
+"""The inert machine builds what pickle builds, for every protocol, and imports nothing for it."""
+
+import contextlib
+import pickle
+import struct
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from seawall.checkpoint.inspection import Verdict
+from seawall.checkpoint.pickles.judge import judge_pickle, unfolded
+from seawall.checkpoint.pickles.machine import read_pickle
+from seawall.checkpoint.pickles.names import Standing, judge_name
+from seawall.checkpoint.pickles.nodes import Built, Group, Mapping, Name
+from seawall.errors import CorruptError, HostileError, SeawallError
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text(), inner) | st.tuples() | st.tuples(inner, inner, inner, inner)
+    ),
+    max_leaves=30,
+)
+
+
+def plain(node: Any) -> Any:
+    """A node as the Python value it stands for."""
+    if isinstance(node, Mapping):
+        return {plain(key): plain(value) for key, value in node.pairs}
+    if isinstance(node, Group):
+        return {plain(member) for member in node.members}
+    if isinstance(node, list):
+        return [plain(part) for part in node]
+    if isinstance(node, tuple):
+        return tuple(plain(part) for part in node)
+    if isinstance(node, Built) and node.name in ("__builtin__.bytes", "builtins.bytes") and node.args == ():
+        return b""
+    return node
+
+
+@settings(max_examples=150, deadline=None)
+@given(PLAIN, st.integers(0, 5))
+def test_plain_values_come_out_as_they_went_in(value: Any, protocol: int) -> None:
+    raw = pickle.dumps(value, protocol=protocol)
+    found = read_pickle(raw)
+    assert found.end == len(raw)
+    assert plain(found.top) == value
+    assert not [finding for finding in judge_pickle(found) if finding.verdict is Verdict.HOSTILE]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200))
+def test_noise_ends_in_a_typed_error_or_a_value(noise: bytes) -> None:
+    with contextlib.suppress(SeawallError):
+        judge_pickle(read_pickle(noise))
+
+
+def test_nothing_is_imported() -> None:
+    assert "antigravity" not in sys.modules
+    found = read_pickle(b"cantigravity\nfly\n(tR.")
+    assert isinstance(found.top, Built) and isinstance(found.top.maker, Name)
+    assert "antigravity" not in sys.modules
+    assert judge_pickle(found)[0].verdict is Verdict.HOSTILE
+
+
+@pytest.mark.parametrize(
+    ("raw", "error"),
+    [
+        (b"", CorruptError),
+        (b"\x80\x04", CorruptError),
+        (b"\x80\x09N.", CorruptError),
+        (b"N", CorruptError),
+        (b"0.", CorruptError),
+        (b"(N.", CorruptError),
+        (b"h\x00.", CorruptError),
+        (b"\xff.", CorruptError),
+        (b"\x97.", CorruptError),
+        (b"Sabc\n.", CorruptError),
+        (b"X\x05\x00\x00\x00\xff\xff\xff\xff\xff.", CorruptError),
+        (b"L" + b"9" * 5000 + b"L\n.", HostileError),
+        (b"Nr\xff\xff\xff\x7f.", HostileError),
+        (b"\x8d" + struct.pack("<Q", 1 << 50), HostileError),
+        (b"\x95" + struct.pack("<Q", 1 << 50), HostileError),
+        (b"]" * 40_000_000, HostileError),
+    ],
+    ids=lambda value: repr(value[:20]) if isinstance(value, bytes) else None,
+)
+def test_what_no_unpickler_should_accept(raw: bytes, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        read_pickle(raw)
+
+
+def test_shared_parts_are_counted_without_being_walked() -> None:
+    node: Any = [1]
+    for _ in range(200):
+        node = [node, node]
+    assert unfolded(node) > 1 << 200
+    node.append(node)
+    assert unfolded(node) > 1 << 200
+
+
+@pytest.mark.parametrize(
+    "full",
+    """
+    os.system posix.system nt.system subprocess.Popen subprocess.check_output builtins.eval builtins.exec builtins.getattr
+    builtins.__import__ builtins.open __builtin__.eval __builtin__.apply sys.modules shutil.rmtree runpy._run_code
+    importlib.import_module pickle.loads _pickle.loads cPickle.load dill.loads cloudpickle.loads joblib.load marshal.loads
+    webbrowser.open socket.socket ctypes.CDLL operator.attrgetter operator.methodcaller code.InteractiveInterpreter pty.spawn
+    pdb.run timeit.timeit torch.load torch.hub.load torch.jit.load torch.serialization.load
+    torch.utils.cpp_extension.load_inline torch.package.PackageImporter numpy.load numpy.testing._private.utils.runstring
+    numpy.f2py.crackfortran.getlincoef types.CodeType types.FunctionType io.open codecs.open pathlib.Path.unlink
+    urllib.request.urlopen requests.get asyncio.subprocess.create_subprocess_shell multiprocessing.util.spawnv_passfds
+    logging.config._resolve pydoc.pipepager torch.serialization.os.system collections._sys.modules random._os.system
+    idlelib.pyshell.ModifiedInterpreter.runcode torch._inductor.codecache.compile_file torch._dynamo.guards.GuardBuilder.get
+    torch.fx.experimental.symbolic_shapes.ShapeEnv.evaluate
+    """.split(),
+)
+def test_dangerous(full: str) -> None:
+    module, _, name = full.rpartition(".")
+    assert judge_name(module, name) is Standing.DANGEROUS
+    # Protocol 4 may split a dotted name anywhere.
+    head, _, tail = full.partition(".")
+    assert judge_name(head, tail) is not Standing.HARMLESS
+
+
+@pytest.mark.parametrize(
+    "full",
+    """
+    __builtin__.bytearray __builtin__.complex __builtin__.set __builtin__.slice __main__.GPTConfig _codecs.encode
+    argparse.Namespace __torch__.torch.nn.modules.activation.ReLU accelerate.state.PartialState
+    accelerate.utils.dataclasses.DeepSpeedPlugin collections.Counter datetime.datetime decimal.Decimal
+    deepspeed.runtime.fp16.loss_scaler.LossScaler deepspeed.runtime.zero.config.ZeroStageEnum
+    deepspeed.utils.tensor_fragment.fragment_address functools.partial http.HTTPStatus numpy._core.multiarray.scalar numpy.dtype
+    numpy.ndarray pathlib.PosixPath torch.BFloat16Storage torch.QInt8Storage torch.Size torch.Tensor torch._C._nn.gelu
+    torch._tensor._rebuild_from_type_v2 torch._utils._rebuild_meta_tensor_no_storage torch._utils._rebuild_wrapper_subclass
+    torch.bfloat16 torch.bool torch.complex32 torch.device torch.distributed.checkpoint.filesystem._StorageInfo
+    torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING torch.distributed.checkpoint.planner.SavePlan
+    torch.distributed.checkpoint.planner.WriteItemType torch.float4_e2m1fn_x2 torch.float8_e8m0fnu
+    torch.nn.modules.activation.GELU torch.nn.modules.container.Sequential torch.per_tensor_affine
+    torch.serialization._get_layout torch.storage.UntypedStorage torch.storage._load_from_bytes torch.uint64
+    torchao.optim.subclass_8bit.OptimState8bit torchao.quantization.Int8Tensor
+    transformers.integrations.deepspeed.HfDeepSpeedConfig transformers.trainer_pt_utils.AcceleratorConfig
+    transformers.trainer_utils.HubStrategy transformers.training_args.OptimizerNames
+    transformers.training_args.TrainingArguments types.SimpleNamespace uuid.UUID torch.optim.adamw.AdamW
+    torch.nn.parameter.Parameter torch.distributed.tensor.DTensor torch.distributed.device_mesh.DeviceMesh
+    omegaconf.dictconfig.DictConfig peft.tuners.lora.config.LoraConfig
+    """.split(),
+)
+def test_harmless(full: str) -> None:
+    module, _, name = full.rpartition(".")
+    assert judge_name(module, name) is Standing.HARMLESS
+
+
+@pytest.mark.parametrize("full", ["acme.trainer.State", "torch.nn.init.normal_", "numpy.add", "collections.abc.Iterable", "builtins.print"])
+def test_unknown(full: str) -> None:
+    module, _, name = full.rpartition(".")
+    assert judge_name(module, name) is Standing.UNKNOWN
+
+
+def test_members_of_known_enumerations_by_getattr_are_let_through() -> None:
+    """Python 3.11.0 to 3.11.3 pickled enumeration members so."""
+    raw = b"cbuiltins\ngetattr\nctransformers.trainer_utils\nSchedulerType\nX\x06\x00\x00\x00LINEAR\x86R."
+    assert [finding.verdict for finding in judge_pickle(read_pickle(raw))] == [Verdict.WARN]
+    called = raw[:-1] + b")R."
+    assert Verdict.HOSTILE in [finding.verdict for finding in judge_pickle(read_pickle(called))]
