@@ -24,9 +24,10 @@ def open_log(
 ) -> tuple[LogView, FreshnessReport]:
     """The log of ``run`` in ``store``, and what it was compared with.
 
-    ``store_id`` saves asking the store for an id that the caller has read just now. ``state_dir`` holds this host's snapshots and floors; without it nothing is remembered. An unchanged log costs four
-    requests, and about two for each of ``mirrors``. With ``mirror``, ``store`` is one itself. Errors: those of
-    :func:`~seawall.log.read.read_log` and :func:`~seawall.log.floor.check_freshness`.
+    ``store_id`` saves asking the store for an id that the caller has read just now. ``state_dir`` holds this host's
+    snapshots and floors; without it nothing is remembered. An unchanged log costs four requests, and about two for each
+    of ``mirrors``. With ``mirror``, ``store`` is one itself. Errors: those of :func:`~seawall.log.read.read_log` and
+    :func:`~seawall.log.floor.check_freshness`.
     """
     store_id = store_id or identify(store)
     # The floor is taken before the log is read: one that another process raises meanwhile would be a false alarm.

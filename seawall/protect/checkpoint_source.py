@@ -148,8 +148,8 @@ def read_source(
         raise UsageError("an exclude pattern hides a file that the checkpoint needs", where=sorted(missing)[0], do="narrow the pattern")
     if not files:
         raise IncompleteError("there is no file to seal", where=path, why="everything is excluded, or the folder is empty")
-    folders = [(file.path, file.mode) for file in listed if file.kind == "dir"]
-    links = [(file.path, file.target) for file in listed if file.kind == "symlink"]
+    folders = [(file.path, file.mode) for file in listed if file.kind == "folder"]
+    links = [(file.path, file.target) for file in listed if file.kind == "link"]
     mark = os.path.join(inspection.path, inspection.commit_mark) if inspection.commit_mark else inspection.path
     return CheckpointSource(
         root=root,
