@@ -118,10 +118,11 @@ class S3Store:
         return lambda mine: confirm_finish(self.wire, self.session, self.name(key), self.where(key), mine, self._clock)
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
-        if length is None:
-            length = max(0, self.head(key, version).size - start)
-        buffer = bytearray(length)
-        return bytes(memoryview(buffer)[: self.read_into(key, start, memoryview(buffer), version)])
+        name = self.name(key)
+        if length == 0:
+            self.head(key, version)
+            return b""
+        return bytes(self.wire.fetch({**name, **version_id(version)}, self.where(key), start, length))
 
     def read_into(self, key: str, start: int, buffer: memoryview, version: str | None = None) -> int:
         name = self.name(key)
@@ -129,7 +130,7 @@ class S3Store:
         if not view.nbytes:
             self.head(key, version)
             return 0
-        return self.wire.fetch({**name, **version_id(version)}, self.where(key), start, view)
+        return self.wire.fetch({**name, **version_id(version)}, self.where(key), start, view.nbytes, view).nbytes
 
     def head(self, key: str, version: str | None = None) -> Stored:
         parameters = {**self.name(key), **version_id(version), "ChecksumMode": "ENABLED"}

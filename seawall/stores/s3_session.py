@@ -8,7 +8,7 @@ first request, so that a command that touches no bucket does not pay for it.
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,8 +27,8 @@ class AwsKeys:
     """One set of credentials, as an Airflow connection or a test has them."""
 
     access_key_id: str
-    secret_access_key: str
-    session_token: str | None = None
+    secret_access_key: str = field(repr=False)
+    session_token: str | None = field(default=None, repr=False)
 
 
 class S3Session:

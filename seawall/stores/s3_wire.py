@@ -72,16 +72,19 @@ class S3Wire:
             response.release_conn()
         return reply
 
-    def fetch(self, parameters: dict[str, Any], where: str, start: int, buffer: memoryview) -> int:
-        """Fill ``buffer`` from byte ``start`` of an object; returns how many bytes there were."""
-        headers = {"range": f"bytes={start}-{start + buffer.nbytes - 1}"}
+    def fetch(self, parameters: dict[str, Any], where: str, start: int, length: int | None, into: memoryview | None = None) -> memoryview:
+        """Bytes from ``start`` on, at most ``length``, in one request; read into ``into`` where it is given."""
+        headers = {}
+        if start or length is not None:
+            headers["range"] = f"bytes={start}-{'' if length is None else start + length - 1}"
         try:
             response = self._success("get_object", parameters, "read", where, headers, ())
         except _PastEndError:
-            return 0
+            return memoryview(b"")
         try:
-            expected = _expected(response, start, buffer.nbytes, where)
-            done = _fill(response, buffer[:expected])
+            expected = _expected(response, start, length, where)
+            view = memoryview(bytearray(expected)) if into is None else into[:expected]
+            done = _fill(response, view)
         except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError) as error:
             response.close()
             raise StoreUnavailableError("the connection broke while an object was read", where=where, why=_text(error)) from error
@@ -94,7 +97,7 @@ class S3Wire:
                 "the connection ended while an object was read", where=where, why=f"{done} of {expected} bytes came"
             )
         response.release_conn()
-        return done
+        return view
 
     def bucket_moment(self, bucket: str, where: str) -> datetime | None:
         """The server's clock from an answer about the bucket, which must exist. A refusal tells the time too."""
@@ -227,19 +230,20 @@ def _answer_of(response: Any) -> Answer:
     return read_answer(response.status, response.headers, body)
 
 
-def _expected(response: Any, start: int, wanted: int, where: str) -> int:
+def _expected(response: Any, start: int, wanted: int | None, where: str) -> int:
     """Bytes that the answer will bring. Some servers answer a range with 200 and the right Content-Range."""
     content_range = response.headers.get("content-range")
-    if content_range is None and (start or response.status == 206 or int(response.headers.get("content-length", "0")) > wanted):
-        raise StoreRefusedError("the store ignores ranges", where=where, why=f"status {response.status} without Content-Range")
     if content_range is not None:
         first, _, last = content_range.removeprefix("bytes ").partition("/")[0].partition("-")
-        if int(first) != start or int(last) - start >= wanted:
+        if int(first) != start or (wanted is not None and int(last) - start >= wanted):
             raise StoreRefusedError("the store sent another range than was asked for", where=where, why=content_range)
         return int(last) - start + 1
     if "content-length" not in response.headers:
         raise lost("read", where, "the answer was cut short among its headers")
-    return int(response.headers["content-length"])
+    length = int(response.headers["content-length"])
+    if start or response.status == 206 or (wanted is not None and length > wanted):
+        raise StoreRefusedError("the store ignores ranges", where=where, why=f"status {response.status} without Content-Range")
+    return length
 
 
 def _ends_without_notice(response: Any, reply: Reply) -> bool:

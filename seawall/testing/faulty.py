@@ -81,5 +81,6 @@ class FaultyStore(Wrapper):
 
 def _strike(fault: Fault, key: str) -> None:
     if isinstance(fault, BaseException):
-        raise fault
+        # The same error may strike often: without this, each time would show the places of all times before.
+        raise fault.with_traceback(None)
     fault(key)

@@ -13,7 +13,7 @@ import re
 import secrets
 import socket
 import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,17 +35,21 @@ class Instance:
     """What a data folder keeps from one start to the next, in ``instance.json`` of mode 0600."""
 
     first_port: int
-    secrets: dict[str, str]
+    secrets: dict[str, str] = field(repr=False)
     owner: AwsKeys
     writer: AwsKeys
     reader: AwsKeys
 
 
 class SeaweedFS:
-    """A server on ``folder``; use it as a context manager, or call ``start`` and ``stop``. A folder can be started again."""
+    """A server on ``folder``; use it as a context manager, or call ``start`` and ``stop``. A folder can be started again.
 
-    def __init__(self, folder: Path) -> None:
+    ``s3_port`` fixes the port of the S3 interface; the three below it are taken too, and all four again 10000 higher.
+    """
+
+    def __init__(self, folder: Path, *, s3_port: int | None = None) -> None:
         self.folder = folder.absolute()
+        self._first_port = None if s3_port is None else s3_port - (_PORTS - 1)
         self._server: LocalServer | None = None
         self._instance: Instance | None = None
 
@@ -128,10 +132,17 @@ class SeaweedFS:
     def _chosen(self, *, fresh_ports: bool) -> Instance:
         path = self.folder / "instance.json"
         kept = _read_instance(path)
-        if kept is not None and not fresh_ports and _block_is_free(kept.first_port):
+        wanted = self._first_port or (kept.first_port if kept is not None and not fresh_ports else None)
+        if wanted is not None and not _block_is_free(wanted):
+            if wanted == self._first_port:
+                raise StoreUnavailableError(
+                    "a port that the server needs is taken", where=f"127.0.0.1:{wanted} to {wanted + _PORTS - 1}, and {_GRPC} higher"
+                )
+            wanted = None
+        if kept is not None and kept.first_port == wanted:
             return kept
         chosen = Instance(
-            first_port=_free_block(),
+            first_port=wanted or _free_block(),
             secrets=kept.secrets if kept else {name: base64.b64encode(secrets.token_bytes(32)).decode() for name in _SECRETS},
             owner=kept.owner if kept else _new_keys(),
             writer=kept.writer if kept else _new_keys(),

@@ -235,3 +235,13 @@ print([name for name in ("boto3", "botocore", "awscrt", "numpy") if name in sys.
 """
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert answer.stdout == "[]\n"
+
+
+def test_a_whole_object_costs_one_request(make_s3: MakeS3) -> None:
+    requests = RequestCounter()
+    store = make_s3(on_request=requests)
+    store.put("a", b"0123456789")
+    store.put("empty", b"")
+    requests.requests.clear()
+    assert (store.get("a"), store.get("a", 4), store.get("a", 20), store.get("empty")) == (b"0123456789", b"456789", b"", b"")
+    assert requests.requests == {"get_object": 4}
