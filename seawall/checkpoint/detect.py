@@ -2,11 +2,16 @@
 
 import os
 import re
+from contextlib import suppress
 
 from seawall.checkpoint.kinds import WEIGHT_ENDINGS, kind_of
 from seawall.checkpoint.layouts import dcp, deepspeed, hf_trainer, megatron, ranks, sharded
 from seawall.checkpoint.layouts.foreign import foreign_folder
+from seawall.checkpoint.reading import Readable
+from seawall.checkpoint.torch_zip import zip_kind
 from seawall.checkpoint.tree import Folder, locate, open_regular
+from seawall.checkpoint.zips import read_archive
+from seawall.errors import SeawallError
 
 LAYOUTS = (
     "torch-zip", "torch-legacy", "torch-sharded", "safetensors", "safetensors-sharded", "dcp", "hf-trainer", "deepspeed",
@@ -34,7 +39,7 @@ def detect(path: str | os.PathLike[str]) -> str:
     if target.kind == "file":
         opened = open_regular(target.real, os.path.basename(target.real))
         try:
-            kind = kind_of(opened)
+            kind = _kind(opened)
         finally:
             opened.close()
         return kind if kind in LAYOUTS else "unknown"
@@ -44,6 +49,15 @@ def detect(path: str | os.PathLike[str]) -> str:
 
     folder, _ = resolve(target, Folder(target.real, target.boundary, recursive=False))
     return layout_of(folder) if folder is not None else "unknown"
+
+
+def _kind(source: Readable) -> str:
+    """The kind of a file, with zip archives told apart by their records."""
+    kind = kind_of(source)
+    if kind == "torch-zip":
+        with suppress(SeawallError):
+            return zip_kind(read_archive(source))
+    return kind
 
 
 def is_run(folder: Folder) -> bool:
@@ -88,6 +102,6 @@ def layout_of(folder: Folder, mark: str = "_COMMITTED") -> str:
     if weights:
         largest = max(weights, key=lambda name: folder.entries[name].size)
         with folder.open(largest) as source:
-            kind = kind_of(source)
+            kind = _kind(source)
         return kind if kind in LAYOUTS else "safetensors" if largest.endswith(".safetensors") else "torch-zip"
     return "opaque" if mark in names else "unknown"

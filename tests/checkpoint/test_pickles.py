@@ -129,24 +129,38 @@ def test_dangerous(full: str) -> None:
 @pytest.mark.parametrize(
     "full",
     """
-    __builtin__.bytearray __builtin__.complex __builtin__.set __builtin__.slice __main__.GPTConfig _codecs.encode
-    argparse.Namespace __torch__.torch.nn.modules.activation.ReLU accelerate.state.PartialState
-    accelerate.utils.dataclasses.DeepSpeedPlugin collections.Counter datetime.datetime decimal.Decimal
+    __builtin__.bytearray __builtin__.complex __builtin__.dict __builtin__.long __builtin__.set __builtin__.slice
+    __builtin__.xrange __main__.GPTConfig __torch__.torch.nn.modules.activation.ReLU
+    __torch__.torch.nn.modules.container.Sequential __torch__.torch.nn.modules.linear.Linear _codecs.encode
+    accelerate.state.PartialState accelerate.utils.dataclasses.DeepSpeedPlugin accelerate.utils.dataclasses.DistributedType
+    argparse.Namespace collections.Counter collections.OrderedDict collections.defaultdict datetime.datetime decimal.Decimal
     deepspeed.runtime.fp16.loss_scaler.LossScaler deepspeed.runtime.zero.config.ZeroStageEnum
-    deepspeed.utils.tensor_fragment.fragment_address functools.partial http.HTTPStatus numpy._core.multiarray.scalar numpy.dtype
-    numpy.ndarray pathlib.PosixPath torch.BFloat16Storage torch.QInt8Storage torch.Size torch.Tensor torch._C._nn.gelu
-    torch._tensor._rebuild_from_type_v2 torch._utils._rebuild_meta_tensor_no_storage torch._utils._rebuild_wrapper_subclass
-    torch.bfloat16 torch.bool torch.complex32 torch.device torch.distributed.checkpoint.filesystem._StorageInfo
-    torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING torch.distributed.checkpoint.planner.SavePlan
-    torch.distributed.checkpoint.planner.WriteItemType torch.float4_e2m1fn_x2 torch.float8_e8m0fnu
-    torch.nn.modules.activation.GELU torch.nn.modules.container.Sequential torch.per_tensor_affine
-    torch.serialization._get_layout torch.storage.UntypedStorage torch.storage._load_from_bytes torch.uint64
-    torchao.optim.subclass_8bit.OptimState8bit torchao.quantization.Int8Tensor
-    transformers.integrations.deepspeed.HfDeepSpeedConfig transformers.trainer_pt_utils.AcceleratorConfig
-    transformers.trainer_utils.HubStrategy transformers.training_args.OptimizerNames
-    transformers.training_args.TrainingArguments types.SimpleNamespace uuid.UUID torch.optim.adamw.AdamW
-    torch.nn.parameter.Parameter torch.distributed.tensor.DTensor torch.distributed.device_mesh.DeviceMesh
-    omegaconf.dictconfig.DictConfig peft.tuners.lora.config.LoraConfig
+    deepspeed.utils.tensor_fragment.fragment_address functools.partial http.HTTPStatus numpy._core.multiarray._reconstruct
+    numpy._core.multiarray.scalar numpy.dtype numpy.ndarray omegaconf.dictconfig.DictConfig pathlib.PosixPath
+    peft.tuners.lora.config.LoraConfig torch.BFloat16Storage torch.BoolStorage torch.ByteStorage torch.CharStorage
+    torch.ComplexFloatStorage torch.FloatStorage torch.IntStorage torch.LongStorage torch.QInt8Storage torch.Size torch.Tensor
+    torch._C._nn.gelu torch._tensor._rebuild_from_type_v2 torch._utils._rebuild_meta_tensor_no_storage
+    torch._utils._rebuild_nested_tensor torch._utils._rebuild_parameter torch._utils._rebuild_parameter_with_state
+    torch._utils._rebuild_qtensor torch._utils._rebuild_sparse_tensor torch._utils._rebuild_tensor_v2
+    torch._utils._rebuild_tensor_v3 torch._utils._rebuild_wrapper_subclass torch.bfloat16 torch.bool torch.complex32
+    torch.complex64 torch.device torch.distributed.checkpoint.filesystem._StorageInfo
+    torch.distributed.checkpoint.metadata.BytesStorageMetadata torch.distributed.checkpoint.metadata.ChunkStorageMetadata
+    torch.distributed.checkpoint.metadata.Metadata torch.distributed.checkpoint.metadata.MetadataIndex
+    torch.distributed.checkpoint.metadata.StorageMeta torch.distributed.checkpoint.metadata.TensorProperties
+    torch.distributed.checkpoint.metadata.TensorStorageMetadata torch.distributed.checkpoint.metadata._MEM_FORMAT_ENCODING
+    torch.distributed.checkpoint.planner.SavePlan torch.distributed.checkpoint.planner.TensorWriteData
+    torch.distributed.checkpoint.planner.WriteItem torch.distributed.checkpoint.planner.WriteItemType
+    torch.distributed.device_mesh.DeviceMesh torch.distributed.tensor.DTensor torch.float32 torch.float4_e2m1fn_x2
+    torch.float8_e4m3fn torch.float8_e4m3fnuz torch.float8_e5m2 torch.float8_e5m2fnuz torch.float8_e8m0fnu torch.int32
+    torch.nn.modules.activation.GELU torch.nn.modules.container.Sequential torch.nn.modules.linear.Linear
+    torch.nn.modules.normalization.LayerNorm torch.nn.modules.sparse.Embedding torch.nn.parameter.Parameter
+    torch.optim.adamw.AdamW torch.per_tensor_affine torch.serialization._get_layout torch.storage.UntypedStorage
+    torch.storage._load_from_bytes torch.uint16 torch.uint32 torch.uint64 torchao.optim.subclass_8bit.OptimState8bit
+    torchao.quantization.Int8Tensor transformers.integrations.deepspeed.HfDeepSpeedConfig
+    transformers.integrations.deepspeed.HfTrainerDeepSpeedConfig transformers.trainer_pt_utils.AcceleratorConfig
+    transformers.trainer_utils.HubStrategy transformers.trainer_utils.IntervalStrategy transformers.trainer_utils.SaveStrategy
+    transformers.trainer_utils.SchedulerType transformers.training_args.OptimizerNames
+    transformers.training_args.TrainingArguments types.SimpleNamespace uuid.UUID
     """.split(),
 )
 def test_harmless(full: str) -> None:

@@ -55,7 +55,7 @@ _HARMLESS = frozenset(
     torch.optim.lr_scheduler._enable_get_lr_call torch.nn.parallel.distributed.DistributedDataParallel torch.amp.grad_scaler.GradScaler
     torch.cuda.amp.grad_scaler.GradScaler torch.amp.grad_scaler._refresh_per_optimizer_state
     torch.cuda.amp.grad_scaler._refresh_per_optimizer_state torch.amp.grad_scaler.OptState torch.cuda.amp.grad_scaler.OptState
-    torch._prims_common.DeviceLikeType torch.utils._pytree.tree_map
+    torch._prims_common.DeviceLikeType torch.utils._pytree.tree_map deepspeed.utils.tensor_fragment.fragment_address
     """.split()
 )
 _CLASS = r"(?:\w+\.)*_*[A-Z]\w*(?:\.[A-Z]\w*)*"
@@ -135,6 +135,8 @@ _DANGEROUS_NAMES = re.compile(
     )""",
     re.X,
 )
+_ESCAPES = frozenset("os sys _os _sys posix nt subprocess builtins __builtins__ shutil importlib ctypes pickle".split())
+"""Parts of a module's path that can only be another module, imported there: ``collections._sys``."""
 _DANGEROUS_PARTS = frozenset(
     """
     os sys posix nt subprocess builtins shutil importlib pickle cPickle runpy ctypes socket _os _sys eval exec execfile system popen
@@ -160,7 +162,7 @@ def judge_name(module: str, name: str) -> Standing:
         return Standing.HARMLESS
     if _DANGEROUS_NAMES.fullmatch(full) or not _DANGEROUS_PARTS.isdisjoint(name.split(".")):
         return Standing.DANGEROUS
-    if "__builtins__" in parts or "builtins" in parts or parts[-1] in ("os", "sys", "subprocess"):
+    if not _ESCAPES.isdisjoint(parts):
         return Standing.DANGEROUS
     if any(shape.fullmatch(full) for shape in _HARMLESS_SHAPES):
         return Standing.HARMLESS
