@@ -1,10 +1,11 @@
 """What ``seawall store validate URL`` does: prove a real place before it is trusted."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from seawall.stores.base import Capabilities, Store
+from seawall.stores.capabilities import capabilities_as_json
 from seawall.testing.check_report import Check, Report
 from seawall.testing.check_store import check_store
 
@@ -36,7 +37,7 @@ class Validation:
             "url": self.url,
             "ok": self.ok,
             "may_be_first": self.may_be_first,
-            "capabilities": {**asdict(self.capabilities), "reasons": list(self.capabilities.reasons)},
+            "capabilities": capabilities_as_json(self.capabilities),
             **self.report.as_json(),
         }
 

@@ -99,6 +99,12 @@ def test_a_port_that_is_taken_meanwhile_costs_another_try(tmp_path: Path) -> Non
             assert server.endpoint != before
 
 
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(StoreUnavailableError, match="is taken"):
+            SeaweedFS(tmp_path / "weed", s3_port=taken.getsockname()[1]).start()
+
+
 def test_a_folder_without_a_server(tmp_path: Path) -> None:
     server = SeaweedFS(tmp_path)
     for action in (server.attach, lambda: server.endpoint, lambda: server.keys, lambda: server.pid):
