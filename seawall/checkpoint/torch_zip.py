@@ -49,6 +49,8 @@ def read_torch_zip(source: Readable, file: str, base: int = 0, deep: bool = Fals
         content.add(Verdict.CORRUPT, text, record)
     if not content.ours:
         return content
+    if archive.trailing:
+        content.add(Verdict.WARN, f"{archive.trailing} bytes follow the archive; loaders pass over them")
     mains = main_pickles(archive)
     if not mains:
         content.add(Verdict.CORRUPT, "the record data.pkl, which holds the structure, is missing")
@@ -59,6 +61,9 @@ def read_torch_zip(source: Readable, file: str, base: int = 0, deep: bool = Fals
         reader.pickle(name, main=name in mains[:1])
     if mains and not any(name.endswith("/version") or name == "version" for name in archive.records):
         content.add(Verdict.CORRUPT, "the record version is missing, and loaders refuse the file without it")
+    order = next((name for name in archive.records if name.endswith("/byteorder")), "")
+    if order and archive.records[order].size < 16 and zips.contents(source, archive.records[order], 16) == b"big":
+        content.add(Verdict.WARN, "the file was written on a big-endian machine")
     if deep:
         reader.read_all()
     elif archive.no_checksums:

@@ -60,6 +60,8 @@ class Archive:
     """(record, text): what is corrupt without hiding the rest."""
     threats: list[tuple[str, str]]
     """(record, text): what is hostile."""
+    trailing: int = 0
+    """Bytes behind the end of the archive."""
     no_checksums: bool = False
     """All CRCs are 0 though records are not empty: the writer did not compute them."""
 
@@ -72,11 +74,11 @@ def is_zip_end(source: Readable) -> bool:
 
 def read_archive(source: Readable) -> Archive:
     """Read and check the directory. Raises ``CorruptError`` without one, ``HostileError`` for impossible claims."""
-    count, size, offset = _find_directory(source)
+    count, size, offset, trailing = _find_directory(source)
     if count > MAX_RECORDS or size > MAX_DIRECTORY:
         raise HostileError(f"a zip directory of {count} records in {size} bytes", where=source.name)
     raw = read_exactly(source, offset, size, "the zip directory")
-    archive = Archive(source, {}, [], [])
+    archive = Archive(source, {}, [], [], trailing)
     at = 0
     spans: list[tuple[int, int, str]] = []
     for _ in range(count):
@@ -99,8 +101,8 @@ def read_archive(source: Readable) -> Archive:
     return archive
 
 
-def _find_directory(source: Readable) -> tuple[int, int, int]:
-    """(records, bytes, offset) of the central directory, through zip64 where it is used."""
+def _find_directory(source: Readable) -> tuple[int, int, int, int]:
+    """(records, bytes, offset) of the central directory, through zip64 where it is used, and how many bytes follow the archive."""
     window = 22
     tail = source.read(max(0, source.size - window), window)
     if tail[:4] != _END:
@@ -111,7 +113,7 @@ def _find_directory(source: Readable) -> tuple[int, int, int]:
             "the zip directory at the end is missing", where=source.name, why=f"the file has {source.size} bytes and is cut or overwritten"
         )
     end = source.size - len(tail) + found
-    disk, first, _here, count, size, offset, _comment = struct.unpack_from("<4H2LH", tail, found + 4)
+    disk, first, _here, count, size, offset, comment = struct.unpack_from("<4H2LH", tail, found + 4)
     if (disk, first) not in ((0, 0), (0xFFFF, 0xFFFF)):
         raise CorruptError("a zip archive in several parts", where=source.name)
     expected = end
@@ -136,7 +138,7 @@ def _find_directory(source: Readable) -> tuple[int, int, int]:
             where=source.name,
             why=f"it is off by {shift} bytes: something was put in front or cut out",
         )
-    return count, size, offset
+    return count, size, offset, max(0, source.size - end - 22 - comment)
 
 
 def _central_entry(source: Readable, raw: bytes, at: int) -> tuple[Record, int, int]:

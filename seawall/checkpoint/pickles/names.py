@@ -55,7 +55,10 @@ _HARMLESS = frozenset(
     torch.optim.lr_scheduler._enable_get_lr_call torch.nn.parallel.distributed.DistributedDataParallel torch.amp.grad_scaler.GradScaler
     torch.cuda.amp.grad_scaler.GradScaler torch.amp.grad_scaler._refresh_per_optimizer_state
     torch.cuda.amp.grad_scaler._refresh_per_optimizer_state torch.amp.grad_scaler.OptState torch.cuda.amp.grad_scaler.OptState
-    torch._prims_common.DeviceLikeType torch.utils._pytree.tree_map deepspeed.utils.tensor_fragment.fragment_address
+    torch._prims_common.DeviceLikeType torch.utils._pytree.tree_map
+    deepspeed.utils.tensor_fragment.fragment_address
+    torch.nested._internal.nested_tensor.NestedTensor torch.nested._internal.nested_tensor._rebuild_njt
+    torch._dynamo.decorators._DimRange
     """.split()
 )
 _CLASS = r"(?:\w+\.)*_*[A-Z]\w*(?:\.[A-Z]\w*)*"
@@ -89,6 +92,7 @@ _HARMLESS_SHAPES = tuple(
 )
 _DANGEROUS_MODULES = frozenset(
     """
+    _frozen_importlib _frozen_importlib_external _imp _signal compileall py_compile syslog select selectors glob filecmp
     os posix nt subprocess _posixsubprocess sys shutil runpy importlib imp pickle _pickle cPickle _compat_pickle dill cloudpickle
     joblib marshal
     jsonpickle shelve webbrowser socket _socket ssl ctypes _ctypes cffi _cffi_backend code codeop pty pdb bdb profile cProfile
@@ -105,7 +109,7 @@ _DANGEROUS_MODULES = frozenset(
     torch.distributed.run
     torch.distributed.launch torch.distributed.launcher torch.distributed.elastic torch.distributed.rpc torch.multiprocessing
     torch.fx.experimental
-    torch.cuda._sanitizer torch.utils.data.datapipes.utils torch.utils.hipify torch.ops torch.classes torch.utils.benchmark
+    torch.cuda._sanitizer torch.jit.unsupported_tensor_ops torch.utils.data.datapipes.utils torch.utils.hipify torch.ops torch.classes torch.utils.benchmark
     torch.utils.tensorboard
     numpy.testing numpy.f2py numpy.distutils numpy.ctypeslib numpy.lib.npyio numpy.lib._npyio_impl numpy.lib.format
     pandas.io pandas.core.computation IPython ipykernel pexpect sh plumbum yaml
@@ -155,11 +159,11 @@ def judge_name(module: str, name: str) -> Standing:
         if name in _HARMLESS_BUILTINS:
             return Standing.HARMLESS
         return Standing.DANGEROUS if name.split(".")[0] in _DANGEROUS_BUILTINS or "." in name or name.startswith("__") else Standing.UNKNOWN
+    if full in _HARMLESS:
+        return Standing.HARMLESS
     parts = module.split(".")
     if any(".".join(parts[:depth]) in _DANGEROUS_MODULES for depth in range(1, len(parts) + 1)) or full in _DANGEROUS_MODULES:
         return Standing.DANGEROUS
-    if full in _HARMLESS:
-        return Standing.HARMLESS
     if _DANGEROUS_NAMES.fullmatch(full) or not _DANGEROUS_PARTS.isdisjoint(name.split(".")):
         return Standing.DANGEROUS
     if not _ESCAPES.isdisjoint(parts):
