@@ -113,12 +113,14 @@ def answers_http(port: int, path: str = "/") -> bool:
         connection.close()
 
 
-def stop_group(pid: int, program_name: str) -> None:
-    """End a process group that another process of ours started: politely, then for certain. Nothing happens when it is gone.
+def stop_group(pid: int, program_name: str, *, polite: bool = True) -> None:
+    """End a process group that another process of ours started: politely unless told otherwise, then for certain.
+
+    Nothing happens when it is gone.
 
     ``program_name`` must be in the command line of ``pid``, lest a recycled number hits somebody else.
     """
-    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
+    for number, seconds in ((signal.SIGTERM, _STOP_SECONDS if polite else 0.0), (signal.SIGKILL, _STOP_SECONDS)):
         if not _runs(pid, program_name):
             return
         with contextlib.suppress(ProcessLookupError):
