@@ -202,7 +202,9 @@ def put_receipt(
     server_time = place.store.server_time()
     receipt = Receipt(run, sealing, manifest_digest, place.id, 1, None if server_time is None else utc_text(server_time), None, versions)
     raw = _put_or_get(place.store, folder + receipt_name(place.id, 1), receipt.sign(key))
-    return parse_receipt(raw, resolve, folder + receipt_name(place.id, 1)), raw
+    found = parse_receipt(raw, resolve, folder + receipt_name(place.id, 1))
+    found.check_place(run, sealing, manifest_digest, place.id, 1, folder + receipt_name(place.id, 1))
+    return found, raw
 
 
 def _append(

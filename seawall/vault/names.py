@@ -5,7 +5,7 @@ restored on any other.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from seawall.errors import CorruptError
 
@@ -13,6 +13,9 @@ MAX_PART_BYTES = 255
 """NAME_MAX of Linux."""
 MAX_NAME_BYTES = 4096
 """PATH_MAX of Linux."""
+
+_MAX_LINKS = 200
+"""Above the 40 that Linux follows, each counted up to a few times here."""
 
 # mtime in nanoseconds (before 1970 it is negative), inode, device.
 _IDENTITY = re.compile(r"(0|-?[1-9][0-9]{0,18}):[0-9]{1,20}:[0-9]{1,20}", re.ASCII)
@@ -54,6 +57,31 @@ def checked_identity(identity: str, where: str) -> str:
     if match is None or not -(2**63) <= int(match[1]) < 2**63:
         raise CorruptError("a file's identity is malformed", where=where, why=repr(identity)[:80])
     return identity
+
+
+def stays_inside(name: str, links: Mapping[str, str]) -> bool:
+    """Whether following link ``name`` (of these, name → target) never leaves the checkpoint, also through other links."""
+    at = name.split("/")[:-1]
+    todo = [links[name]]
+    for _ in range(_MAX_LINKS):
+        target = todo.pop()
+        if target.startswith("/"):
+            return False
+        for depth, part in enumerate(parts := target.split("/")):
+            if part == "..":
+                if not at:
+                    return False
+                at.pop()
+            elif part not in ("", "."):
+                at.append(part)
+                if (met := "/".join(at)) in links:
+                    at.pop()
+                    todo += ["/".join(parts[depth + 1 :]), links[met]]
+                    break
+        if not todo:
+            return True
+    # As the kernel does: what goes on for longer goes in a circle, and leads nowhere.
+    return True
 
 
 def check_tree(files: Sequence[str], folders: Sequence[str], links: Sequence[str], pointer: str | None, where: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from seawall.errors import CorruptError, SeawallError
 from seawall.stores.part_buffers import PartBuffers
 from seawall.vault.inventory import Inventory, InventoryFile
-from seawall.vault.names import posix_bytes
+from seawall.vault.names import posix_bytes, stays_inside
 from seawall.vault.plaintext import plaintext_of
 from seawall.vault.sealing import Sealing
 
@@ -126,9 +126,9 @@ def _create(path: Path, name: str) -> int:
 
 def finish_tree(tree: Path, inventory: Inventory) -> None:
     """What comes after the files: links, modes of empty folders, the pointer. :class:`CorruptError` for a link that leaves the tree."""
+    targets = {link.name: link.target for link in inventory.links}
     for link in inventory.links:
-        inside = os.path.normpath(os.path.join(os.path.dirname(link.name), link.target))
-        if os.path.isabs(link.target) or inside == ".." or inside.startswith("../"):
+        if not stays_inside(link.name, targets):
             raise CorruptError("a link of the checkpoint leaves it", where=link.name, why=link.target)
         with _writing(link.name):
             if not (tree / link.name).is_symlink():

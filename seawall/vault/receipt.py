@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from seawall.errors import CorruptError
 from seawall.vault import canonical, dsse
 from seawall.vault.batch import decode_versions
 from seawall.vault.open import Resolve
@@ -26,6 +27,14 @@ class Receipt:
     locked_until: str | None
     versions: dict[str, str] = field(default_factory=dict)
     """Object name → version id, on stores that have versions."""
+
+    def check_place(self, run: str, sealing: bytes, manifest_digest: str, store: str, sequence: int, where: str) -> None:
+        """Raises :class:`CorruptError` unless it is about this copy of this manifest: a receipt of another one is validly signed, too."""
+        place = (self.run, self.sealing, self.manifest_digest, self.store, self.sequence)
+        if place != (run, sealing, manifest_digest, store, sequence):
+            raise CorruptError(
+                "a receipt belongs to another copy", where=where, why=f"it is for {self.run} {self.sealing.hex()} in {self.store}"
+            )
 
     def payload(self) -> bytes:
         return canonical.encode(

@@ -14,7 +14,7 @@ from typing import Any
 import zstandard
 
 from tests.log.actors import KEYS, RUN
-from tests.vectors import bad_bytes, bad_documents, bad_signed
+from tests.vectors import bad_bytes, bad_documents, bad_signed, other_documents
 from tests.vectors.copies import FOLDER, KEYRING, RECOVERY, STRANGE_KEYRING, SealedCopy
 from tests.vectors.store import GoodStore, good_store
 from tests.vectors.vector import READERS, Vector
@@ -91,7 +91,14 @@ def files() -> dict[str, bytes]:
     for vector in made:
         written.update({f"bad/{vector.name}/{name}": raw for name, raw in vector.objects.items() if raw is not None})
     index = json.dumps(describe(good, made), indent=1, ensure_ascii=True)
-    return {**written, "index.json": index.encode() + b"\n"}
+    plain = good.copies["plain"]
+    documents = {
+        "receipts": list(other_documents.receipts(plain)),
+        "proofs": list(other_documents.chains(plain)),
+        "store": other_documents.STORE,
+    }
+    others = json.dumps(documents, indent=1, ensure_ascii=True)
+    return {**written, "index.json": index.encode() + b"\n", "documents.json": others.encode() + b"\n"}
 
 
 def main(folder: Path = FOLDER) -> None:
