@@ -10,6 +10,7 @@
 """
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -51,19 +52,28 @@ class S3Store:
     ) -> None:
         self.url = url
         self.bucket, self._prefix = bucket_and_prefix(url)
-        self.session = S3Session(endpoint=endpoint, region=region, profile=profile, keys=keys, transfers=transfers, on_request=on_request)
+        self.session = S3Session(
+            endpoint=endpoint,
+            region=region,
+            profile=profile,
+            keys=keys,
+            transfers=transfers,
+            on_request=on_request,
+            clock=clock or SystemClock(),
+        )
         self.wire = S3Wire(self.session, transfers)
-        self._clock: Clock = clock or SystemClock()
+        self._probing = threading.Lock()
         self._capabilities = capabilities
 
     @property
     def capabilities(self) -> Capabilities:
         """As given, or probed with a dozen requests when first asked."""
-        if self._capabilities is None:
-            from seawall.stores.s3_probe import probe
+        with self._probing:
+            if self._capabilities is None:
+                from seawall.stores.s3_probe import probe
 
-            self._capabilities = probe(self)
-        return self._capabilities
+                self._capabilities = probe(self)
+            return self._capabilities
 
     @property
     def known_capabilities(self) -> Capabilities | None:
@@ -115,7 +125,7 @@ class S3Store:
             return lambda _: self.head(key)
         if finishes_once(self._endpoint()):
             return None
-        return lambda mine: confirm_finish(self.wire, self.session, self.name(key), self.where(key), mine, self._clock)
+        return lambda mine: confirm_finish(self.wire, self.session, self.name(key), self.where(key), mine)
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
         name = self.name(key)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from seawall.clock import Clock
 from seawall.errors import ObjectExistsError, StoreAmbiguousError, StoreUnavailableError
 from seawall.stores.base import Stored
 from seawall.stores.s3_control import call
@@ -15,13 +14,14 @@ _PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.1
 
 
-def confirm_finish(wire: S3Wire, session: S3Session, name: dict[str, Any], where: str, mine: Stored, clock: Clock) -> Stored:
+def confirm_finish(wire: S3Wire, session: S3Session, name: dict[str, Any], where: str, mine: Stored) -> Stored:
     """``mine`` if the object is still the one that was just finished; else ``ObjectExistsError``, as if the other had come first.
 
     A rival that passed the server's look at the key before our object was there still has its upload listed until its object is
     written; one that comes to that look later is refused. So once no other upload of the key is listed, nobody can overwrite the
     object any more, and its version tells whose it is.
     """
+    clock = session.clock
     try:
         deadline = clock.monotonic() + _PATIENCE_SECONDS
         while _has_rivals(session, name, where) and clock.monotonic() < deadline:

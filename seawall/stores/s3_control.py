@@ -1,7 +1,6 @@
 """Control calls of an S3 store (lists, uploads, deletes) through botocore, with typed errors."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 from seawall.stores.s3_errors import Answer, Kind, answer_error, is_expired, lost
@@ -29,7 +28,7 @@ def call(session: S3Session, operation: str, kind: Kind, where: str, parameters:
         except exceptions.ClientError as error:
             refusal = _answer_of(error)
             if last or not is_expired(refusal) or not session.renew(generation):
-                raise answer_error(refusal, kind, where, datetime.now(UTC)) from error
+                raise answer_error(refusal, kind, where, session.clock.now()) from error
         except (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError, exceptions.ProxyConnectionError) as error:
             raise unreachable(error, client.meta.endpoint_url) from error
         except exceptions.SSLError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from seawall.clock import Clock
 from seawall.errors import ConfigurationError, StoreError, StoreRefusedError
 
 CONNECT_SECONDS = 10
@@ -36,7 +37,7 @@ class S3Session:
 
     ``keys`` is asked for credentials at each of these moments; without it, they come from the usual AWS settings (environment,
     profile, SSO, web identity, instance role), which are then read again from their source. ``on_request`` hears the name of
-    every HTTP request that is sent.
+    every HTTP request that is sent. ``clock`` tells how far this host's clock is off when a server complains.
     """
 
     def __init__(
@@ -48,7 +49,9 @@ class S3Session:
         keys: Callable[[], AwsKeys] | None,
         transfers: int,
         on_request: Callable[[str], None] | None,
+        clock: Clock,
     ) -> None:
+        self.clock = clock
         self._endpoint = endpoint
         self._region = region
         self._profile = profile

@@ -6,9 +6,10 @@ caller's buffer, without a copy in between.
 """
 
 import http.client
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -41,6 +42,7 @@ class S3Wire:
         self._session = session
         self._transfers = transfers
         self._pool: Any = None
+        self._pool_lock = threading.Lock()
         self._bucket_seen = False
 
     def request(
@@ -106,7 +108,7 @@ class S3Wire:
         if answer.status == 404:
             answer = replace(answer, code="NoSuchBucket")
         if answer.status >= 500 or answer.status == 404:
-            raise answer_error(answer, "read", where, datetime.now(UTC))
+            raise answer_error(answer, "read", where, self._session.clock.now())
         return server_moment(answer.headers)
 
     def close(self) -> None:
@@ -134,7 +136,7 @@ class S3Wire:
                 self._session.move_to_region(region)
                 continue
             break
-        raise answer_error(answer, kind, where, datetime.now(UTC))
+        raise answer_error(answer, kind, where, self._session.clock.now())
 
     def _explained(self, parameters: dict[str, Any], where: str) -> Answer | None:
         """An answer to HEAD has no body that could tell a missing bucket, an expired token and a missing key apart; GET has."""
@@ -177,20 +179,24 @@ class S3Wire:
             raise lost(kind, where, _text(error)) from error
 
     def _connections(self, url: str) -> Any:
-        if self._pool is None:
-            from botocore.httpsession import get_cert_path
-            from botocore.utils import get_environ_proxies
+        with self._pool_lock:
+            if self._pool is None:
+                self._pool = self._made_pool(url)
+            return self._pool
 
-            options: dict[str, Any] = {
-                "maxsize": max(1, self._transfers),
-                "blocksize": _BLOCK_BYTES,
-                "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
-                "headers": {"user-agent": "seawall"},
-                "ca_certs": self._session.certificates or get_cert_path(True),
-            }
-            proxy = get_environ_proxies(url).get(urlsplit(url).scheme)
-            self._pool = urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
-        return self._pool
+    def _made_pool(self, url: str) -> Any:
+        from botocore.httpsession import get_cert_path
+        from botocore.utils import get_environ_proxies
+
+        options: dict[str, Any] = {
+            "maxsize": max(1, self._transfers),
+            "blocksize": _BLOCK_BYTES,
+            "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
+            "headers": {"user-agent": "seawall"},
+            "ca_certs": self._session.certificates or get_cert_path(True),
+        }
+        proxy = get_environ_proxies(url).get(urlsplit(url).scheme)
+        return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
 
 
 class _PastEndError(Exception):

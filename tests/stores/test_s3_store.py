@@ -245,3 +245,11 @@ def test_a_whole_object_costs_one_request(make_s3: MakeS3) -> None:
     requests.requests.clear()
     assert (store.get("a"), store.get("a", 4), store.get("a", 20), store.get("empty")) == (b"0123456789", b"456789", b"", b"")
     assert requests.requests == {"get_object": 4}
+
+
+def test_threads_that_ask_at_once_share_one_probe(make_s3: MakeS3) -> None:
+    requests = RequestCounter()
+    store = make_s3(on_request=requests)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: store.put(f"{number}", b""), range(8)))
+    assert requests.requests["CreateMultipartUpload"] == 1 and requests.requests["put_object"] == 8 + 3
