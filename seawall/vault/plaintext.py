@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from seawall.errors import CorruptError, NoSuchCopyError
-from seawall.stores.part_buffers import PartBuffers
+from seawall.stores.part_buffers import PartBuffers, fresh_buffer
 from seawall.stores.read_ahead import read_ahead
 from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.inventory import Inventory
@@ -39,7 +39,7 @@ def plaintext_of(
     row, opener, raw = open_file(sealing, inventory, number, data_key)
     frame = opener.frame
     spans = [(start, leaf.length) for start, leaf in zip(frame.offsets, frame.leaves, strict=True)]
-    out = memoryview(bytearray(max(length for _, length in spans)))
+    out = fresh_buffer(max(length for _, length in spans))
     if raw is not None:
         view = memoryview(raw)
         for index, (start, length) in enumerate(spans):

@@ -12,6 +12,7 @@ from hashlib import sha256
 
 from seawall.errors import SourceChangedError, UsageError
 from seawall.kernels.crc64 import combine, crc64
+from seawall.stores.part_buffers import fresh_buffer
 from seawall.vault import codecs
 from seawall.vault.header import CHUNK_BYTES, HEADER_BYTES, Header, ObjectKind, object_name
 from seawall.vault.records import OVERHEAD_BYTES, RecordCipher, derive
@@ -108,7 +109,7 @@ class Sealer:
         offset while it is in the cache. Raises :class:`SourceChangedError` when the plaintext is shorter or longer than it was said to be.
         """
         size, chunk_bytes = self._plaintext_bytes, self._chunk_bytes
-        scratch = memoryview(bytearray(1 + min(size, chunk_bytes)))
+        scratch = fresh_buffer(1 + min(size, chunk_bytes))
         plaintext_digest = sha256()
         leaves: list[Leaf] = []
         capacity = self.part_capacity(part_bytes)
