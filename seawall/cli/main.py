@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import typer
 
-from seawall.cli import copies, doctor, init, inspect, keys, log, open, restore, runs, sync, verify
+from seawall.cli import copies, dev, doctor, init, inspect, keys, log, open, restore, runs, store, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
 
@@ -37,6 +37,8 @@ app.command("open")(open.open_object)
 app.add_typer(runs.app, name="run")
 app.add_typer(log.app, name="log")
 app.add_typer(keys.app, name="keys")
+app.add_typer(store.app, name="store")
+app.add_typer(dev.app, name="dev")
 
 
 def main(arguments: Sequence[str]) -> int:

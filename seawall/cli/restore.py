@@ -10,7 +10,7 @@ import typer
 
 from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RecoveryKeyOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, human_bytes, say, warn
-from seawall.errors import CorruptError, NoSuchCopyError, SeawallError, StoreError, UsageError
+from seawall.errors import CorruptError, NoSuchCopyError, SeawallError, StoreError, TrustError, UsageError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
@@ -125,7 +125,10 @@ def _open_copy(site: "Site", view: "LogView", chosen: "Chosen", place: "Place") 
 def _from_first_good(
     site: "Site", view: "LogView", chosen: "Chosen", places: "list[Place]", target: Path, file: str | None, range_: str | None, json: bool
 ) -> dict[str, object]:
-    """Try the copies in order. A damaged or missing copy is said aloud and passed over; anything else ends the restore."""
+    """Try the copies in order. A damaged or missing copy is said aloud and passed over; anything else ends the restore.
+
+    One flipped bit can make the signature of an object another key's, so an error of trust in a copy is damage of that copy too.
+    """
     problem: SeawallError | None = None
     for place in places:
         try:
@@ -141,7 +144,7 @@ def _from_first_good(
                     "path": str(target),
                 }
             return _whole(site, view, opened, target, json)
-        except (CorruptError, NoSuchCopyError, StoreError) as error:
+        except (CorruptError, NoSuchCopyError, StoreError, TrustError) as error:
             if problem is not None or len(places) > 1:
                 warn(f"the copy in {place.name} cannot be used: {error}")
             problem = error if problem is None or isinstance(problem, NoSuchCopyError) else problem
