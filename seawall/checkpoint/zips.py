@@ -202,16 +202,16 @@ def _zip64(extra: bytes, size: int, stored: int, header: int) -> tuple[int, int,
 
 def _local_entry(archive: Archive, record: Record, header: int) -> None:
     source = archive.source
-    raw = source.read(header, _LOCAL.size)
+    raw = source.read(header, _LOCAL.size + len(record.name.encode()))
     if len(raw) < _LOCAL.size or raw[:4] != b"PK\x03\x04":
         raise CorruptError(f"record {record.name} does not begin where the directory says", where=source.name)
-    (_magic, _need, flags, method, _time, _date, crc, stored, size, name_length, extra_length) = _LOCAL.unpack(raw)
+    (_magic, _need, flags, method, _time, _date, crc, stored, size, name_length, extra_length) = _LOCAL.unpack_from(raw)
     record.start = header + _LOCAL.size + name_length + extra_length
-    local_name = _decoded(source.read(header + _LOCAL.size, name_length))
+    local_name = raw[_LOCAL.size :] if name_length == len(raw) - _LOCAL.size else source.read(header + _LOCAL.size, name_length)
     if record.start + record.stored > source.size:
         raise CorruptError(f"record {record.name} is said to reach outside of the file", where=source.name)
-    if local_name != record.name:
-        archive.threats.append((record.name, f"the directory and the record itself disagree about the name ({_short(local_name)})"))
+    if _decoded(local_name) != record.name:
+        archive.threats.append((record.name, f"the directory and the record disagree about the name ({_short(_decoded(local_name))})"))
     streamed = flags & 8
     if record.method == -1:
         archive.threats.append((record.name, "the archive has a record that is a symbolic link"))

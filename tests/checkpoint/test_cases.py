@@ -1,6 +1,7 @@
 """Every case gets the verdict that it should, says whom it blames, and runs nothing."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from seawall.checkpoint.detect import detect
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Verdict
+from seawall.checkpoint.source import pointer_for
 from tests.checkpoint.case_list import Case, all_cases
 from tests.checkpoint.conftest import CHECKOUT
 
@@ -53,6 +55,31 @@ def test_a_shallow_look_is_never_stricter_and_agrees_on_the_layout(
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_detection_agrees_with_the_inspection(case: Case, case_folder: Path) -> None:
     assert detect(case_folder / case.name / case.target) in (case.layout, "unknown")
+
+
+GOOD = [case for case in CASES if case.expected == "ok"]
+
+
+@pytest.mark.parametrize("case", GOOD, ids=[case.name for case in GOOD])
+def test_a_restored_copy_is_found_to_be_the_same_under_its_recorded_layout(case: Case, case_folder: Path, tmp_path: Path) -> None:
+    """A restore knows the layout from the inventory: it asks for it by name, in a folder with nothing else in it."""
+    original = inspect(case_folder / case.name / case.target)
+    restored = tmp_path / "restored"
+    if Path(original.path).is_file():
+        restored.mkdir()
+        shutil.copy(original.path, restored)
+    elif (pointer := pointer_for(original.layout, Path(original.path).name)) is not None:
+        shutil.copytree(original.path, restored / Path(original.path).name, symlinks=True)
+        (restored / pointer[0]).write_text(pointer[1])
+    else:
+        shutil.copytree(original.path, restored, symlinks=True)
+    again = inspect(restored, layout=original.layout)
+    assert again.verdict <= Verdict.WARN, again.reasons
+    assert again.layout == original.layout
+    assert [(one.name, one.dtype, one.shape, one.pieces) for one in again.tensors] == [
+        (one.name, one.dtype, one.shape, one.pieces) for one in original.tensors
+    ]
+    assert len({one.name for one in again.tensors}) == len(again.tensors)
 
 
 def test_there_are_cases_of_every_verdict() -> None:

@@ -31,32 +31,30 @@ _DANGEROUS_BUILTINS = frozenset(
 )
 _HARMLESS = frozenset(
     """
-    collections.OrderedDict collections.defaultdict collections.Counter collections.deque collections.ChainMap
-    datetime.datetime datetime.date datetime.time datetime.timedelta datetime.timezone decimal.Decimal fractions.Fraction
-    pathlib.PosixPath pathlib.WindowsPath pathlib.PurePosixPath pathlib.PureWindowsPath pathlib.Path pathlib.PurePath
-    pathlib._local.PosixPath pathlib._local.WindowsPath pathlib._local.PurePosixPath
-    uuid.UUID uuid.SafeUUID types.SimpleNamespace types.NoneType argparse.Namespace random.Random http.HTTPStatus
-    copyreg._reconstructor copy_reg._reconstructor copyreg.__newobj__ copy_reg.__newobj__ copyreg.__newobj_ex__
-    _codecs.encode functools.partial logging.getLogger logging.Logger re._compile zoneinfo.ZoneInfo zoneinfo.ZoneInfo._unpickle
-    array.array array._array_reconstructor _io.BytesIO io.BytesIO _io.StringIO io.StringIO
-    numpy.ndarray numpy.dtype numpy.core.multiarray._reconstruct numpy._core.multiarray._reconstruct
+    collections.OrderedDict collections.defaultdict collections.Counter collections.deque collections.ChainMap datetime.datetime
+    datetime.date datetime.time datetime.timedelta datetime.timezone decimal.Decimal fractions.Fraction pathlib.PosixPath
+    pathlib.WindowsPath pathlib.PurePosixPath pathlib.PureWindowsPath pathlib.Path pathlib.PurePath pathlib._local.PosixPath
+    pathlib._local.WindowsPath pathlib._local.PurePosixPath uuid.UUID uuid.SafeUUID types.SimpleNamespace types.NoneType
+    argparse.Namespace random.Random http.HTTPStatus copyreg._reconstructor copy_reg._reconstructor copyreg.__newobj__
+    copy_reg.__newobj__ copyreg.__newobj_ex__ _codecs.encode functools.partial logging.getLogger logging.Logger re._compile
+    zoneinfo.ZoneInfo zoneinfo.ZoneInfo._unpickle array.array array._array_reconstructor _io.BytesIO io.BytesIO _io.StringIO
+    io.StringIO numpy.ndarray numpy.dtype numpy.core.multiarray._reconstruct numpy._core.multiarray._reconstruct
     numpy.core.multiarray.scalar numpy._core.multiarray.scalar numpy.core.numeric._frombuffer numpy._core.numeric._frombuffer
     numpy.random._pickle.__randomstate_ctor numpy.random._pickle.__bit_generator_ctor numpy.random._pickle.__generator_ctor
     numpy.random._mt19937.MT19937 numpy.random._pcg64.PCG64 numpy.random._pcg64.PCG64DXSM numpy.random._philox.Philox
-    numpy.random._sfc64.SFC64 numpy.random.mtrand.RandomState numpy.random._generator.Generator
-    torch.Size torch.Tensor torch.device torch.Generator torch.strided torch.sparse_coo torch.sparse_csr torch.sparse_csc torch.jagged
-    torch.per_tensor_affine torch.per_channel_affine torch.per_tensor_symmetric torch.per_channel_symmetric
-    torch.contiguous_format torch.channels_last torch.channels_last_3d torch.preserve_format torch.memory_format torch.dtype torch.layout
-    torch.serialization._get_layout torch.storage._load_from_bytes torch._C._nn.gelu torch.nn.functional.relu torch.nn.functional.gelu
-    torch.nn.functional.silu torch._C._nn.silu torch.relu torch.tanh torch.sigmoid torch.nn.parameter.Parameter torch.nn.parameter.Buffer
+    numpy.random._sfc64.SFC64 numpy.random.mtrand.RandomState numpy.random._generator.Generator torch.Size torch.Tensor torch.device
+    torch.Generator torch.strided torch.sparse_coo torch.sparse_csr torch.sparse_csc torch.jagged torch.per_tensor_affine
+    torch.per_channel_affine torch.per_tensor_symmetric torch.per_channel_symmetric torch.contiguous_format torch.channels_last
+    torch.channels_last_3d torch.preserve_format torch.memory_format torch.dtype torch.layout torch.serialization._get_layout
+    torch.storage._load_from_bytes torch._C._nn.gelu torch.nn.functional.relu torch.nn.functional.gelu torch.nn.functional.silu
+    torch._C._nn.silu torch.relu torch.tanh torch.sigmoid torch.nn.parameter.Parameter torch.nn.parameter.Buffer
     torch.nn.parameter.UninitializedParameter torch.ScriptObject torch.finfo torch.iinfo torch._C._nn.softplus
-    torch.jit._pickle.build_intlist torch.jit._pickle.build_tensorlist torch.jit._pickle.build_doublelist torch.jit._pickle.build_boollist
-    torch.jit._pickle.build_tensor_from_id torch.jit._pickle.restore_type_tag
-    torch.optim.lr_scheduler._enable_get_lr_call torch.nn.parallel.distributed.DistributedDataParallel torch.amp.grad_scaler.GradScaler
-    torch.cuda.amp.grad_scaler.GradScaler torch.amp.grad_scaler._refresh_per_optimizer_state
+    torch.jit._pickle.build_intlist torch.jit._pickle.build_tensorlist torch.jit._pickle.build_doublelist
+    torch.jit._pickle.build_boollist torch.jit._pickle.build_tensor_from_id torch.jit._pickle.restore_type_tag
+    torch.optim.lr_scheduler._enable_get_lr_call torch.nn.parallel.distributed.DistributedDataParallel
+    torch.amp.grad_scaler.GradScaler torch.cuda.amp.grad_scaler.GradScaler torch.amp.grad_scaler._refresh_per_optimizer_state
     torch.cuda.amp.grad_scaler._refresh_per_optimizer_state torch.amp.grad_scaler.OptState torch.cuda.amp.grad_scaler.OptState
-    torch._prims_common.DeviceLikeType torch.utils._pytree.tree_map
-    deepspeed.utils.tensor_fragment.fragment_address
+    torch._prims_common.DeviceLikeType torch.utils._pytree.tree_map deepspeed.utils.tensor_fragment.fragment_address
     torch.nested._internal.nested_tensor.NestedTensor torch.nested._internal.nested_tensor._rebuild_njt
     torch._dynamo.decorators._DimRange
     """.split()
@@ -92,28 +90,23 @@ _HARMLESS_SHAPES = tuple(
 )
 _DANGEROUS_MODULES = frozenset(
     """
-    _frozen_importlib _frozen_importlib_external _imp _signal compileall py_compile syslog select selectors glob filecmp
-    os posix nt subprocess _posixsubprocess sys shutil runpy importlib imp pickle _pickle cPickle _compat_pickle dill cloudpickle
-    joblib marshal
-    jsonpickle shelve webbrowser socket _socket ssl ctypes _ctypes cffi _cffi_backend code codeop pty pdb bdb profile cProfile
-    trace timeit doctest
-    unittest pytest multiprocessing asyncio concurrent zipimport pkgutil pip ensurepip venv urllib urllib2 urllib3 httplib ftplib
-    smtplib telnetlib
-    imaplib poplib nntplib xmlrpc requests httpx aiohttp paramiko fabric commands popen2 distutils setuptools pydoc lib2to3 idlelib tempfile
-    fileinput linecache inspect gc faulthandler tracemalloc sched signal threading _thread thread socketserver wsgiref cgi cgitb http.server
-    http.client zipfile tarfile bz2.BZ2File gzip lzma.LZMAFile dbm sqlite3 _sqlite3 mmap fcntl resource termios tty turtle tkinter
-    _tkinter antigravity
-    _aix_support _osx_support _pyrepl nturl2path readline rlcompleter site sysconfig test platform getpass crypt spwd pwd grp atexit
-    aifc logging.config logging.handlers builtins.__dict__ torch.hub torch.package torch.utils.cpp_extension torch.utils.collect_env
-    torch.utils.bottleneck torch.utils.model_dump torch.utils._config_module torch.testing torch._inductor torch._dynamo
-    torch.distributed.run
+    _frozen_importlib _frozen_importlib_external _imp _signal compileall py_compile syslog select selectors glob filecmp os posix nt
+    subprocess _posixsubprocess sys shutil runpy importlib imp pickle _pickle cPickle _compat_pickle dill cloudpickle joblib marshal
+    jsonpickle shelve webbrowser socket _socket ssl ctypes _ctypes cffi _cffi_backend code codeop pty pdb bdb profile cProfile trace
+    timeit doctest unittest pytest multiprocessing asyncio concurrent zipimport pkgutil pip ensurepip venv urllib urllib2 urllib3
+    httplib ftplib smtplib telnetlib imaplib poplib nntplib xmlrpc requests httpx aiohttp paramiko fabric commands popen2 distutils
+    setuptools pydoc lib2to3 idlelib tempfile fileinput linecache inspect gc faulthandler tracemalloc sched signal threading _thread
+    thread socketserver wsgiref cgi cgitb http.server http.client zipfile tarfile bz2.BZ2File gzip lzma.LZMAFile dbm sqlite3
+    _sqlite3 mmap fcntl resource termios tty turtle tkinter _tkinter antigravity _aix_support _osx_support _pyrepl nturl2path
+    readline rlcompleter site sysconfig test platform getpass crypt spwd pwd grp atexit aifc logging.config logging.handlers
+    builtins.__dict__ torch.hub torch.package torch.utils.cpp_extension torch.utils.collect_env torch.utils.bottleneck
+    torch.utils.model_dump torch.utils._config_module torch.testing torch._inductor torch._dynamo torch.distributed.run
     torch.distributed.launch torch.distributed.launcher torch.distributed.elastic torch.distributed.rpc torch.multiprocessing
-    torch.fx.experimental
-    torch.cuda._sanitizer torch.jit.unsupported_tensor_ops torch.utils.data.datapipes.utils torch.utils.hipify torch.ops torch.classes torch.utils.benchmark
-    torch.utils.tensorboard
-    numpy.testing numpy.f2py numpy.distutils numpy.ctypeslib numpy.lib.npyio numpy.lib._npyio_impl numpy.lib.format
-    pandas.io pandas.core.computation IPython ipykernel pexpect sh plumbum yaml
-    ruamel jinja2 mako cython pyximport numba llvmlite tensorflow keras boto3 botocore s3fs fsspec gcsfs google ansible docker kubernetes
+    torch.fx.experimental torch.cuda._sanitizer torch.jit.unsupported_tensor_ops torch.utils.data.datapipes.utils torch.utils.hipify
+    torch.ops torch.classes torch.utils.benchmark torch.utils.tensorboard numpy.testing numpy.f2py numpy.distutils numpy.ctypeslib
+    numpy.lib.npyio numpy.lib._npyio_impl numpy.lib.format pandas.io pandas.core.computation IPython ipykernel pexpect sh plumbum
+    yaml ruamel jinja2 mako cython pyximport numba llvmlite tensorflow keras boto3 botocore s3fs fsspec gcsfs google ansible docker
+    kubernetes
     """.split()
 )
 _DANGEROUS_NAMES = re.compile(
