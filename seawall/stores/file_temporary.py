@@ -117,13 +117,26 @@ class TemporaryFile:
                     with folders.made(self._root, parts[:-1]) as folder:
                         self._create_name(folder, parts[-1])
                     return facts
-                except FileNotFoundError:
-                    # A delete removed the folder while it was empty: make it again.
-                    continue
+                except FileNotFoundError as error:
+                    # A delete removed the folder while it was empty: make it again. Or a sweep of leftovers took this file.
+                    if self._is_gone():
+                        raise StoreRefusedError(
+                            "the upload was removed while it was going on",
+                            where=self._where,
+                            why="somebody swept the leftovers of killed uploads",
+                            do="run it again; sweep only what is older than any upload takes",
+                        ) from error
                 except OSError as error:
                     raise store_error(error, "the object cannot be created", self._where) from error
         finally:
             self.discard()
+
+    def _is_gone(self) -> bool:
+        try:
+            os.stat(self._name, dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+        return False
 
     def _create_name(self, folder: int, name: str) -> None:
         taken = False

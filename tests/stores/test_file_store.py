@@ -277,3 +277,13 @@ def test_lists_are_in_the_order_of_bytes(tmp_path_factory: pytest.TempPathFactor
     assert [found.key for found in store.list(prefix, after)] == [key for key in wanted if key.startswith(prefix) and key > after]
     folders = sorted({key.split("/")[0] for key in wanted if "/" in key}, key=lambda name: name.encode() + b"/")
     assert list(store.list_folders("")) == folders
+
+
+def test_an_upload_that_was_swept_as_a_leftover_ends_with_an_error(store: FileStore, root: Path) -> None:
+    upload = store.begin("a/b")
+    upload.part(1, 0, b"x", crc64(b"x"))
+    for leftover in store.leftovers():
+        store.abort_leftover(leftover)
+    with pytest.raises(StoreRefusedError, match="removed while it was going on"):
+        upload.finish(crc64(b"x"), 1)
+    assert _everything(root) == []
