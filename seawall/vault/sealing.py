@@ -128,7 +128,8 @@ def _read_version(sealing: Sealing, number: int, either: Resolve) -> WrappedKey:
     raw = sealing.store.get(key, 0, MAX_KEYS_BYTES + 1)
     if number == 1 and sha256(raw).digest() != manifest.keys_digest:
         raise CorruptError("the wrapped keys are not those that were committed", where=f"{sealing.store.url}/{key}")
-    return parse_wraps(raw, manifest.run, manifest.sealing, number, either, key)
+    # The committed version is the writer's own; an operator can only add to it.
+    return parse_wraps(raw, manifest.run, manifest.sealing, number, sealing.writers if number == 1 else either, key)
 
 
 def read_wraps(sealing: Sealing, rewrappers: Resolve) -> list[WrappedKey]:

@@ -173,6 +173,7 @@ def bad_keys(base: SealedCopy) -> Iterator[Vector]:
     yield Vector("no-recipient", base, "nothing: no key at hand is a recipient", "key", readers={"scrub": "ok"}, keyring="stranger")
     yield first("foreign-signature", "signed by a stranger", good.sign(KEYS.stranger), "trust")
     yield first("wrong-role", "signed by a verifier", good.sign(KEYS.verifier), "trust")
+    yield first("by-an-operator", "signed by an operator, who may sign later versions only", good.sign(KEYS.operator), "trust")
     yield first("revoked-key", "signed by a revoked writer", good.sign(KEYS.second_writer), "trust")
     yield first("another-run", "of another run", replace(good, run="other").sign(KEYS.writer))
     yield first("another-sealing", "of another sealing", replace(good, sealing=noise("s", 16)).sign(KEYS.writer))

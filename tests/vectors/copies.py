@@ -37,16 +37,19 @@ def noise(name: str, nbytes: int) -> bytes:
     return hashlib.shake_256(name.encode()).digest(nbytes)
 
 
-def recovery_wrap(data_key: bytes, sealing: bytes, attempt: str = "") -> Wrap:
-    """The wrap for the recovery key. HPKE's randomness cannot be given from outside, so wraps are kept once they were made."""
-    path = FOLDER / "recovery_wraps.json"
-    known: dict[str, str] = json.loads(path.read_text()) if path.exists() else {}
+RECOVERY_WRAPS: dict[str, str] = json.loads((FOLDER / "recovery_wraps.json").read_text())
+"""HPKE's randomness cannot be given from outside, so the vectors' wraps are kept once they were made."""
+USED_WRAPS: set[str] = set()
+
+
+def recovery_wrap(data_key: bytes, sealing: bytes) -> Wrap:
+    """The wrap for the recovery key: the one that was kept, or a new one."""
     context = wrap_context(RUN, sealing)
-    label = sha256(data_key + context + attempt.encode()).hexdigest()
-    if label not in known:
-        known[label] = RECOVERY.wrap(data_key, context).wrapped.hex()
-        path.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
-    return Wrap(RECOVERY.kind, RECOVERY.id, bytes.fromhex(known[label]))
+    label = sha256(data_key + context).hexdigest()
+    USED_WRAPS.add(label)
+    if label not in RECOVERY_WRAPS:
+        RECOVERY_WRAPS[label] = RECOVERY.wrap(data_key, context).wrapped.hex()
+    return Wrap(RECOVERY.kind, RECOVERY.id, bytes.fromhex(RECOVERY_WRAPS[label]))
 
 
 @dataclass

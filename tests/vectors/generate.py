@@ -15,7 +15,7 @@ import zstandard
 
 from tests.log.actors import KEYS, RUN
 from tests.vectors import bad_bytes, bad_documents, bad_signed, other_documents
-from tests.vectors.copies import FOLDER, KEYRING, RECOVERY, STRANGE_KEYRING, SealedCopy
+from tests.vectors.copies import FOLDER, KEYRING, RECOVERY, RECOVERY_WRAPS, STRANGE_KEYRING, USED_WRAPS, SealedCopy
 from tests.vectors.store import GoodStore, good_store
 from tests.vectors.vector import READERS, Vector
 
@@ -84,6 +84,7 @@ def _vector(vector: Vector) -> dict[str, Any]:
 
 def files() -> dict[str, bytes]:
     """Everything below this folder that the generator writes."""
+    USED_WRAPS.clear()
     good = good_store()
     made = list(vectors(good))
     assert len({vector.name for vector in made}) == len(made), "two vectors have one name"
@@ -98,6 +99,8 @@ def files() -> dict[str, bytes]:
         "store": other_documents.STORE,
     }
     others = json.dumps(documents, indent=1, ensure_ascii=True)
+    wraps = json.dumps({label: RECOVERY_WRAPS[label] for label in USED_WRAPS}, indent=1, sort_keys=True)
+    written["recovery_wraps.json"] = wraps.encode() + b"\n"
     return {**written, "index.json": index.encode() + b"\n", "documents.json": others.encode() + b"\n"}
 
 
