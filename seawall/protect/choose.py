@@ -44,7 +44,7 @@ def choose(
     """
     if wanted.step is not None or wanted.unproved:
         return _named(state, proofs, stores, now, policy, wanted)
-    decision = recovery_point(state, proofs, now, policy, required, wanted.nearest)
+    decision = recovery_point(state, proofs, now, policy, required, wanted.nearest, stores)
     if decision.point is None:
         why = (
             "; ".join(f"step {commit.step}: {reason}" for commit, reason in decision.passed_over[:5]) or "no checkpoint was ever committed"
@@ -56,9 +56,10 @@ def choose(
             do="`seawall verify` proves copies; --step N or --unproved takes one that is not proved",
         )
     point = decision.point
-    usable = tuple(store for store in point.stores if store in stores) or point.stores
+    # Every byte is verified while it is restored, so a copy that nothing is proved about is worth a try when the proved ones turn out bad.
+    others = [store for store in stores if store not in point.stores and not state.is_deleted(point.commit.sealing, store)]
     newer = tuple(f"step {commit.step} is newer and was passed over: {reason}" for commit, reason in decision.passed_over)
-    return Chosen(point.commit, usable, point.level, newer)
+    return Chosen(point.commit, (*point.stores, *others), point.level, newer)
 
 
 def _named(state: RunState, proofs: Sequence[Proof], stores: Sequence[str], now: datetime, policy: AgePolicy, wanted: Wanted) -> Chosen:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from seawall.errors import CorruptError, NoSuchCopyError, NoSuchObjectError, TrustError
+from seawall.errors import ConfigurationError, CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError, SeawallError, TrustError
 from seawall.stores.base import Store
 from seawall.vault.inventory import Inventory
 from seawall.vault.objects import Row
@@ -19,7 +19,7 @@ from seawall.vault.rebuild import finish_tree, rebuild_files
 from seawall.vault.sealing import WHOLE_BYTES, Sealing, read_sealing, read_whole, read_wraps
 from seawall.verify.levels import Level
 from seawall.verify.piece_check import PieceCheck
-from seawall.verify.structure import differences
+from seawall.verify.structure import differences, why_unrecorded
 
 Progress = Callable[[int, int], None]
 OK = "ok"
@@ -78,7 +78,7 @@ def check_copy(
     try:
         opened = read_sealing(store, run, sealing, manifest_digest, writers)
     except (NoSuchCopyError, CorruptError, TrustError) as error:
-        return [_failed(Level.L0, "list", [Damage("manifest.json", str(error))])]
+        return [_failed(Level.L0, "list", [Damage(_object_in(error, "manifest.json"), str(error))])]
     findings = [_listed(opened)]
     if up_to >= Level.L1:
         findings.append(_sizes(opened))
@@ -90,6 +90,12 @@ def check_copy(
             raise ValueError("L3 and above need the data key")
         findings += _content(opened, unlock, up_to, scratch, transfers, progress)
     return findings
+
+
+def _object_in(error: SeawallError, otherwise: str) -> str:
+    """The name of the object that an error is about: the last part of where it happened, when that is a stored object's."""
+    name = error.where.rsplit("/", 1)[-1]
+    return name if name.endswith((".json", ".sea")) else otherwise
 
 
 def _failed(level: Level, method: str, damages: Sequence[Damage]) -> Finding:
@@ -121,18 +127,26 @@ def _sizes(opened: Sealing) -> Finding:
         why = "the store computes no checksum of whole objects"
         return Finding(Level.L1, NOT_ATTAINABLE, "head", (), {"why": why})
 
-    def one(row: Row) -> Damage | None:
+    def one(row: Row) -> Damage | str | None:
         try:
             found = opened.store.head(opened.key_of(row))
         except NoSuchObjectError:
             return Damage(row.name, "the store has it no more")
-        if found.size != row.length or found.crc64 != row.crc64:
+        if found.size != row.length or (found.crc64 is not None and found.crc64 != row.crc64):
             return Damage(row.name, "the store's size or checksum is not the signed one")
-        return None
+        return row.name if found.crc64 is None else None
 
     with ThreadPoolExecutor(16, "head") as pool:
-        damages = [damage for damage in pool.map(one, opened.table.rows) if damage is not None]
-    return _failed(Level.L1, "head", damages) if damages else _ok(Level.L1, "head", opened)
+        answers = list(pool.map(one, opened.table.rows))
+    damages = [answer for answer in answers if isinstance(answer, Damage)]
+    silent = [answer for answer in answers if isinstance(answer, str)]
+    if damages:
+        return _failed(Level.L1, "head", damages)
+    if silent:
+        # Another tool brought these objects, without a checksum. That says nothing against their bytes.
+        why = f"the store has no checksum of {len(silent)} objects, the first is {silent[0]}"
+        return Finding(Level.L1, NOT_ATTAINABLE, "head", (), {"why": why})
+    return _ok(Level.L1, "head", opened)
 
 
 def _bytes(opened: Sealing, rewrappers: Resolve, transfers: int, progress: Progress) -> Finding:
@@ -154,7 +168,7 @@ def _bytes(opened: Sealing, rewrappers: Resolve, transfers: int, progress: Progr
         if not read_wraps(opened, rewrappers):
             damages.append(Damage("keys-1.json", "the wrapped keys are not there"))
     except (CorruptError, TrustError, NoSuchObjectError) as error:
-        damages.append(Damage("keys-1.json", str(error)))
+        damages.append(Damage(_object_in(error, "keys-1.json"), str(error)))
     with ThreadPoolExecutor(min(4, transfers), "scrub") as pool:
         damages += [damage for damage in pool.map(one, opened.table.rows) if damage is not None]
     return _failed(Level.L2, "scrub", damages) if damages else _ok(Level.L2, "scrub", opened)
@@ -184,19 +198,34 @@ def _scrub(opened: Sealing, row: Row) -> Damage | None:
     return None
 
 
+def _scratch_folder(scratch: Path | None) -> "tempfile.TemporaryDirectory[str]":
+    try:
+        return tempfile.TemporaryDirectory(prefix="seawall-verify-", dir=scratch)
+    except OSError as error:
+        raise ConfigurationError(
+            "there is no folder to rebuild the checkpoint in",
+            where=str(scratch or tempfile.gettempdir()),
+            why=error.strerror or "",
+            do="name one with room for a checkpoint under [verify] scratch, or verify to L3",
+        ) from error
+
+
 def _content(
     opened: Sealing, unlock: Callable[[Sealing], Unlocked], up_to: Level, scratch: Path | None, transfers: int, progress: Progress
 ) -> list[Finding]:
     """L3: everything decrypted. L4 as well where it is asked for: the same pass rebuilds the files and sums the tensors."""
     method = "decrypt"
+    unlocked = None
     try:
         unlocked = unlock(opened)
         inventory = unlocked.inventory
         numbers = range(len(inventory.files))
-        if up_to < Level.L4:
+        unrecorded = why_unrecorded(inventory)
+        if up_to < Level.L4 or unrecorded:
             rebuild_files(opened, inventory, numbers, unlocked.data_key, None, transfers=transfers, progress=progress)
-            return [_ok(Level.L3, method, opened, files=str(len(inventory.files)))]
-        with tempfile.TemporaryDirectory(prefix="seawall-verify-", dir=scratch) as folder:
+            content = _ok(Level.L3, method, opened, files=str(len(inventory.files)))
+            return [content] if up_to < Level.L4 else [content, Finding(Level.L4, NOT_ATTAINABLE, "structure", (), {"why": unrecorded})]
+        with _scratch_folder(scratch) as folder:
             tree = Path(folder) / "checkpoint"
             tree.mkdir()
             pieces = PieceCheck(inventory)
@@ -210,6 +239,11 @@ def _content(
         return [_failed(Level.L3, method, [Damage(error.where or "content", str(error))])]
     except NoSuchObjectError as error:
         return [_failed(Level.L3, method, [Damage(error.where, str(error))])]
+    except KeyMissingError as error:
+        if unlocked is None:
+            raise
+        # The key opened the inventory, so an object that it does not open was sealed under another one.
+        return [_failed(Level.L3, method, [Damage(_object_in(error, "content"), str(error))])]
     if problems:
         findings.append(_failed(Level.L4, "structure", [Damage(name, why) for name, why in problems]))
     else:

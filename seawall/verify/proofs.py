@@ -7,7 +7,7 @@ before; the log names the newest (``proof-heads``), so proofs that were cut off 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from seawall.errors import BusyError, CorruptError, NoSuchObjectError, ObjectExistsError, TrustError
+from seawall.errors import BusyError, CorruptError, NoSuchObjectError, ObjectExistsError, StoreAmbiguousError, TrustError
 from seawall.stores.base import Store
 from seawall.vault import canonical, dsse
 from seawall.vault.canonical import Document
@@ -133,9 +133,10 @@ def append_proofs(store: Store, run: str, proofs: Sequence[Proof], key: SigningK
         raw = dsse.sign(PAYLOAD_TYPE, batch.payload(), [key]).encode()
         try:
             store.put(proof_key(run, key.key_id, batch.seq), raw)
-        except ObjectExistsError:
+        except (ObjectExistsError, StoreAmbiguousError):
             chain = read_chain(store, run, key.key_id, resolve)
-            # A time-out may have hidden that this very batch arrived.
+            # A time-out may have hidden that this very batch arrived. If it did not, the same bytes are put into the same
+            # place again, so that one that arrives late changes nothing.
             if batch.seq <= chain.seq and chain.batches[batch.seq - 1] == batch:
                 return chain
             continue

@@ -1,13 +1,13 @@
 """What is proved about each copy right now, and which checkpoint is the recovery point. Pure functions of log and proofs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from seawall.clock import parse_utc
 from seawall.log.state import CommitRecord, RunState
 from seawall.verify.levels import AgePolicy, Level
-from seawall.verify.proofs import FAILED, Proof
+from seawall.verify.proofs import FAILED, OK, Proof
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,23 @@ def copy_states(sealing: str, proofs: Sequence[Proof], now: datetime, policy: Ag
 
     A copy's level is its own newest unlapsed L2 together with the sealing's highest unlapsed level, because the same
     bytes lie in every store: content that was decrypted well once is well wherever every stored byte agrees. A
-    failure of a copy stands until a later proof of at least L2 of the same copy; a failed content level (L3 and up)
-    stands for the sealing until that level is proved again.
+    failure of a copy stands until a newer proof of at least L2 of the same copy; a failed content level (L3 and up)
+    stands for the sealing until that level is proved again. Proofs of one moment come from one check, so a failure among
+    them stands. What succeeded in the future counts for nothing, because a clock is wrong; what failed there counts.
     """
-    of_sealing = sorted((proof for proof in proofs if proof.sealing == sealing), key=lambda proof: proof.at)
+    about = [proof for proof in proofs if proof.sealing == sealing]
+    of_sealing = [proof for proof in about if proof.result == FAILED or parse_utc(proof.at) <= now]
+    of_sealing.sort(key=lambda proof: (proof.at, proof.result == FAILED))
     content = _content_level(of_sealing, now, policy)
     states = {}
-    for store in sorted({proof.store for proof in of_sealing}):
+    for store in sorted({proof.store for proof in about}):
         own = [proof for proof in of_sealing if proof.store == store]
         states[store] = _copy_state(sealing, store, own, content, now, policy)
     return states
 
 
 def _fresh(proof: Proof, now: datetime, policy: AgePolicy) -> bool:
-    # A proof from the future says that a clock is wrong; it does not count longer than others.
-    return parse_utc(proof.at) <= now <= parse_utc(proof.at) + policy.max_age(proof.level)
+    return _fresh_as(proof, proof.level, now, policy)
 
 
 def _content_level(proofs: Sequence[Proof], now: datetime, policy: AgePolicy) -> Proof | None:
@@ -62,15 +64,17 @@ def _content_level(proofs: Sequence[Proof], now: datetime, policy: AgePolicy) ->
 
 def _copy_state(sealing: str, store: str, own: Sequence[Proof], content: Proof | None, now: datetime, policy: AgePolicy) -> CopyState:
     failure: Proof | None = None
+    needed = Level.L2
     for proof in own:
         if proof.result == FAILED:
-            failure = proof
-        elif failure is not None and proof.level >= max(Level.L2, failure.level):
-            failure = None
+            # A second, lighter failure does not make up for the first.
+            failure, needed = proof, max(needed, proof.level)
+        elif failure is not None and proof.level >= needed:
+            failure, needed = None, Level.L2
     if failure is not None:
         return CopyState(sealing, store, None, failure, failure.at, None)
     # Whoever proved L3 or more of a copy read all its bytes, so that counts as its L2.
-    own_bytes = [p for p in own if p.level >= Level.L2 and _fresh_as(p, Level.L2, now, policy)]
+    own_bytes = [p for p in own if p.level >= Level.L2 and p.result == OK and _fresh_as(p, Level.L2, now, policy)]
     if own_bytes:
         basis = own_bytes[-1]
         lapses = parse_utc(basis.at) + policy.max_age(Level.L2)
@@ -80,7 +84,7 @@ def _copy_state(sealing: str, store: str, own: Sequence[Proof], content: Proof |
             sealing, store, content.level, None, content.at, min(lapses, parse_utc(content.at) + policy.max_age(content.level))
         )
     for level in (Level.L1, Level.L0):
-        light = [proof for proof in own if proof.level == level and _fresh(proof, now, policy)]
+        light = [proof for proof in own if proof.level == level and proof.result == OK and _fresh(proof, now, policy)]
         if light:
             return CopyState(sealing, store, level, None, light[-1].at, parse_utc(light[-1].at) + policy.max_age(level))
     return CopyState(sealing, store, None, None, own[-1].at if own else None, None)
@@ -108,11 +112,17 @@ class RecoveryDecision:
 
 
 def recovery_point(
-    state: RunState, proofs: Sequence[Proof], now: datetime, policy: AgePolicy, required: Level, at_most_step: int | None = None
+    state: RunState,
+    proofs: Sequence[Proof],
+    now: datetime,
+    policy: AgePolicy,
+    required: Level,
+    at_most_step: int | None = None,
+    among: Collection[str] | None = None,
 ) -> RecoveryDecision:
     """The newest committed checkpoint with a copy at ``required`` or better: not quarantined, not orphaned, not deleted.
 
-    With ``at_most_step`` the newest whose step is not above it.
+    With ``at_most_step`` the newest whose step is not above it; with ``among`` (ids) the newest with such a copy in one of these stores.
     """
     by_sealing: Mapping[str, list[Proof]] = _grouped(proofs)
     passed: list[tuple[CommitRecord, str]] = []
@@ -131,10 +141,12 @@ def recovery_point(
             for copy in states.values()
             if copy.level is not None and copy.level >= required and not state.is_deleted(commit.sealing, copy.store)
         ]
+        elsewhere = bool(good)
+        good = [copy for copy in good if among is None or copy.store in among]
         if good:
             good.sort(key=lambda copy: (-(copy.level or 0), copy.store))
             return RecoveryDecision(RecoveryPoint(commit, tuple(copy.store for copy in good), good[0].level or Level.L0), tuple(passed))
-        passed.append((commit, _why_not(states, required)))
+        passed.append((commit, "its proved copies are in other stores" if elsewhere else _why_not(states, required)))
     return RecoveryDecision(None, tuple(passed))
 
 
