@@ -11,6 +11,15 @@ from seawall.vault.recipients import DATA_KEY_BYTES, KeyringKey
 _MAX_FILE_BYTES = 1 << 20
 
 
+def _sync_folder(folder: Path) -> None:
+    """Without this a power cut may bring the old file back, when sealings are wrapped for the new key already."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class Keyring:
     """The wrapping keys in one file. New wraps use the last one; any of them unwraps."""
 
@@ -47,12 +56,16 @@ class Keyring:
             file.write(self._encode())
             file.flush()
             os.fsync(file.fileno())
+        _sync_folder(path.parent)
 
     def replace(self, path: Path) -> None:
         """Write the file anew, atomically. The caller holds every key that the old file had."""
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
+        # Of a process of this number that was killed here.
+        fresh.unlink(missing_ok=True)
         self.create(fresh)
         os.replace(fresh, path)
+        _sync_folder(path.parent)
 
     @classmethod
     def load(cls, path: Path) -> "Keyring":

@@ -159,6 +159,16 @@ def test_rotation_keeps_every_older_key(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["keyring.json"] and stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_rotation_that_was_killed_does_not_stop_the_next(tmp_path: Path) -> None:
+    path = tmp_path / "keyring.json"
+    first = Keyring.generate()
+    first.create(path)
+    (tmp_path / f".keyring.json.{os.getpid()}").write_bytes(b"half")
+    first.rotated().replace(path)
+    assert len(Keyring.load(path).keys) == 2
+    assert [entry.name for entry in tmp_path.iterdir()] == ["keyring.json"]
+
+
 def test_a_keyring_is_never_written_over(tmp_path: Path) -> None:
     path = tmp_path / "keyring.json"
     Keyring.generate().create(path)
