@@ -12,6 +12,7 @@ from pathlib import Path
 
 from seawall.errors import ConfigurationError, CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError, SeawallError, TrustError
 from seawall.stores.base import Store
+from seawall.stores.part_buffers import fresh_buffer
 from seawall.vault.inventory import Inventory
 from seawall.vault.objects import Row
 from seawall.vault.open import Resolve, scrub
@@ -182,7 +183,7 @@ def _scrub(opened: Sealing, row: Row) -> Damage | None:
         frame = opened.frame_of(row, raw)
         damaged = scrub(frame, lambda start, length: view[start : start + length])
     else:
-        buffer = memoryview(bytearray(16 << 20))
+        buffer = fresh_buffer(16 << 20)
 
         def read(start: int, length: int) -> memoryview:
             nonlocal buffer

@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-from seawall.checkpoint.inspect import inspect
-from seawall.checkpoint.inspection import Verdict
 from seawall.vault.inventory import Inventory
 
 _MAX_PROBLEMS = 100
@@ -24,6 +22,10 @@ def differences(tree: Path, inventory: Inventory) -> list[tuple[str, str]]:
     """(tensor or file, why) for everything that differs; empty when the structure is the one of save time."""
     # Only a folder that is known by its mark alone may have one of another name.
     mark = inventory.commit_mark if inventory.layout == "opaque" else None
+    # Only here, because proofs are read by commands that look into no checkpoint: the parsers of all layouts take long to import.
+    from seawall.checkpoint.inspect import inspect
+    from seawall.checkpoint.inspection import Verdict
+
     inspection = inspect(str(tree), layout=inventory.layout, commit_mark=mark or "_COMMITTED")
     # Frameworks with a pointer keep the checkpoint in a folder below the one that the pointer lies in.
     below = os.path.relpath(inspection.path, os.path.realpath(tree))
