@@ -99,6 +99,8 @@ def layout_of(folder: Folder, mark: str = "_COMMITTED") -> str:
     if sharded.is_sharded(names) and not sharded.is_superseded(names):
         return "safetensors-sharded" if any(".safetensors" in name for name in names) else "torch-sharded"
     weights = [name for name in folder.files() if name.endswith(WEIGHT_ENDINGS)]
+    if any(dcp.is_dcp(folder.names(below)) for below in folders):
+        return "dcp"
     if weights:
         largest = max(weights, key=lambda name: folder.entries[name].size)
         with folder.open(largest) as source:

@@ -122,7 +122,7 @@ def inspect_folder(folder: Folder, deep: bool, mark: str, layout: str) -> Inspec
         megatron.inspect_iteration(look, "", name)
     elif kind == "deepspeed":
         deepspeed.inspect_tag(look, "", name)
-    elif kind == "dcp":
+    elif kind == "dcp" and dcp.is_dcp(folder.names()):
         dcp.inspect_dcp(look)
         inspect_files(look)
     elif kind == "rank-shards":

@@ -17,6 +17,7 @@ FOREIGN = {
     "npz": "a NumPy archive",
     "npy": "a NumPy array",
     "pt2": "a torch.export archive",
+    "package": "a torch.package archive",
     "pickle": "a bare pickle",
     "hdf5": "an HDF5 file",
     "zip": "a zip archive that is not torch's",

@@ -124,13 +124,17 @@ def _tracked(folder: Folder, choice: Choice) -> str:
     text = _raw_text(folder, TRACKER, choice)
     if not text or text == "release":
         return text
+    if text.startswith("/") or ".." in text.split("/"):
+        choice.reasons.append(Reason(Verdict.HOSTILE, f"the tracker names a place outside of the run's folder: {text[:200]}", TRACKER))
+        return ""
     if not re.fullmatch(r"\d{1,18}", text):
         choice.reasons.append(
             Reason(Verdict.CORRUPT, f"the tracker holds {text[:80]!r}, which is neither an iteration nor release", TRACKER)
         )
         return ""
     for child in folder.folders():
-        if re.fullmatch(r"iter_0*" + str(int(text)), child):
+        # verl keeps the tracker of Megatron and calls its folders global_step_N.
+        if re.fullmatch(r"(?:iter|global_step)_0*" + str(int(text)), child):
             return child
     return f"iter_{int(text):07d}"
 

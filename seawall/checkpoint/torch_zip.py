@@ -25,6 +25,8 @@ def zip_kind(archive: zips.Archive) -> str:
     names = archive.records
     if any(name.endswith("/archive_format") or name == "archive_format" for name in names):
         return "pt2"
+    if any(name.endswith("/.data/extern_modules") for name in names):
+        return "package"
     if main_pickles(archive):
         return "torch-zip"
     if names and all(name.endswith(".npy") for name in names):

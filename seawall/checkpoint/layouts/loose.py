@@ -8,6 +8,7 @@ import re
 from seawall.checkpoint.inspection import Verdict
 from seawall.checkpoint.kinds import WEIGHT_ENDINGS
 from seawall.checkpoint.layouts.dcp import inspect_dcp, is_dcp
+from seawall.checkpoint.layouts.ranks import inspect_ranks, rank_names
 from seawall.checkpoint.layouts.sharded import NUMBERED, indexes, inspect_sharded, is_sharded, is_superseded
 from seawall.checkpoint.look import Look
 from seawall.checkpoint.paths import joined
@@ -31,6 +32,8 @@ def inspect_loose(look: Look) -> None:
             inspect_dcp(look, below, f"{below.replace('/', '.')}." if below else "")
         if is_sharded(names):
             inspect_sharded(look, below)
+        if len(rank_names(names)) > 1:
+            inspect_ranks(look, below)
         inspect_files(look, below)
     look.found.layout = _layout(look)
     for name in WHOLE_CONFIGS:
@@ -59,7 +62,7 @@ def inspect_files(look: Look, below: str = "", skip: tuple[str, ...] = ()) -> No
 
 def _layout(look: Look) -> str:
     names = look.folder.names()
-    if is_dcp(names):
+    if any(is_dcp(look.folder.names(below)) for below in ("", *look.folder.folders())):
         return "dcp"
     if is_sharded(names) and not is_superseded(names):
         return "safetensors-sharded" if any(".safetensors" in name for name in names) else "torch-sharded"

@@ -12,7 +12,7 @@ from seawall.checkpoint.look import Look
 from seawall.checkpoint.paths import joined
 
 NAME = re.compile(
-    r"(?P<before>(?:.*[-_.])?)(?P<world>world_size_\d+_)?(?P<word>rank|shard|consolidated)(?P<gap>[-_.]?)(?P<rank>\d{1,7})(?P<after>(?:[-_.][\w.-]*)?)\.(?P<ending>pt|pth|bin|ckpt|safetensors)",
+    r"(?P<before>(?:.*?[-_.])??)(?P<world>world_size_\d+_)?(?P<word>rank|shard|consolidated)(?P<gap>[-_.]?)(?P<rank>\d{1,7})(?P<after>(?:[-_.][\w.-]*)?)\.(?P<ending>pt|pth|bin|ckpt|safetensors)",
     re.I,
 )
 """``rank_00000.pt``, ``rank0.pt``, ``model_rank_3.pth``, ``model_world_size_8_rank_0.pt`` (verl), ``consolidated.00.pth`` (Llama)."""
