@@ -96,11 +96,25 @@ def _locked(staging: Path, target: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise BusyError("another process restores to this target", where=str(target), do="wait for it, or choose another target") from None
+        raise _busy(target) from None
     try:
+        if not _is_still_there(descriptor, staging / "lock"):
+            # Another restore ended between the open and the lock: this file is removed by now, and keeps nobody out.
+            raise _busy(target)
         yield
     finally:
         os.close(descriptor)
+
+
+def _busy(target: Path) -> BusyError:
+    return BusyError("another process restores to this target", where=str(target), do="wait for it, or choose another target")
+
+
+def _is_still_there(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _finished(tree: Path, inventory: Inventory) -> set[int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from seawall.clock import Clock
 from seawall.errors import StoreError
@@ -18,9 +19,14 @@ from seawall.stores.base import Store
 from seawall.vault.batch import Batch
 from seawall.vault.codecs import Codec
 from seawall.vault.header import ObjectKind, object_name
+from seawall.vault.identity import sealing_folder
 from seawall.vault.recipients import Recipient, Unwrapper
 from seawall.vault.sealing import read_sealing
 from seawall.vault.signing import SigningKey
+
+SWEEP_AFTER = timedelta(hours=1)
+"""Uploads of a finished sealing that began longer ago are dead: a live one would have to be another worker's, still sending
+after all of it is there."""
 
 
 @dataclass(frozen=True)
@@ -94,14 +100,17 @@ def sync(
         on_phase("seal", total, len(source.files))
         synced, outcomes = _seal_and_commit(planned, source, view, places, coordination, keys, clock, transfers, progress)
         batches = [outcome.batch for outcome in outcomes]
-        if planned.resumed:
-            _sweep(places, planned.folder)
         behind = {name for outcome in outcomes for name in outcome.behind}
         missing = list(places[1:])
     for place in missing:
         on_phase(f"copy to {place.name}", 0, 0)
         sent = {} if place.name in behind else _sent_in_flight(batches, place)
         _fill(synced, run, places[0], place, keys.writer, sent, transfers)
+    if missing if isinstance(planned, Unchanged) else planned.resumed:
+        # An earlier run was stopped on the way, and may have left uploads in any place.
+        for place in places:
+            if place.name in synced.copies:
+                _sweep(place, sealing_folder(run, bytes.fromhex(synced.sealing)), clock)
     for place in places:
         up_to_date = synced.view.seq == view.seq and mirrors_behind is not None and place.name not in mirrors_behind
         if place.store.url != coordination.url and not up_to_date:
@@ -162,15 +171,15 @@ def _seal_and_commit(
     return synced, outcomes
 
 
-def _sweep(places: Sequence[Place], folder: str) -> None:
-    """Remove what killed uploads of this sealing left. It is committed: whoever still uploads one of its objects finds it there."""
-    for place in places:
-        try:
-            for leftover in list(place.store.leftovers(folder)):
+def _sweep(place: Place, folder: str, clock: Clock) -> None:
+    """Remove what killed uploads of a sealing left in a place that has all of it by now."""
+    try:
+        for leftover in list(place.store.leftovers(folder)):
+            if clock.now() - leftover.began > SWEEP_AFTER:
                 place.store.abort_leftover(leftover)
-        except StoreError:
-            # A writer without the right to abort leaves them to `seawall store sweep`; they cost room and nothing else.
-            continue
+    except StoreError:
+        # A writer without the right to abort leaves them to `seawall store sweep`; they cost room and nothing else.
+        return
 
 
 def _sent_in_flight(batches: Sequence[Batch], place: Place) -> dict[str, str | None]:
@@ -200,9 +209,6 @@ def _fill(synced: Synced, run: str, first: Place, place: Place, key: SigningKey,
     try:
         opened = read_sealing(first.store, run, bytes.fromhex(synced.sealing), record.manifest, state.writer_of(record))
         fill(opened, place, signing_key=key, resolve=state.resolver("writer"), sent=sent, transfers=transfers)
-        if synced.status == "unchanged":
-            # An earlier run committed it and was stopped while it filled this place.
-            _sweep([place], opened.folder)
     except StoreError as error:
         synced.missing[place.name] = str(error)
     else:

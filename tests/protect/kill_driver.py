@@ -13,9 +13,11 @@ import os
 import shutil
 import signal
 import sys
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from seawall.clock import SystemClock
 from seawall.stores.base import Store
 from seawall.stores.file import FileStore
 from seawall.stores.s3 import S3Store
@@ -26,6 +28,13 @@ from tests.protect.little_site import RUN, LittleSite, tree
 
 WRITES = {"put", "begin", "part", "finish", "abort", "replace", "delete"}
 TRANSFERS = 3
+
+
+class Later(SystemClock):
+    """Two hours on: what the killed upload left is old enough to be swept."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=2)
 
 
 class Countdown:
@@ -132,6 +141,7 @@ def main(folder: Path, first: int, stride: int, s3: tuple[str, str] | None) -> N
             site.open()
             ended = not killed_sync(site, stores_below(where, s3), source, number, when)
             left = problems(site, source, where / "out", must_be_whole=False)
+            site.clock = Later()
             done = site.sync(source, transfers=TRANSFERS, batch_bytes=12 << 20)
             left += problems(site, source, where / "out", must_be_whole=True)
             leftovers = [leftover.key for store in site.stores.values() for leftover in store.leftovers()]
