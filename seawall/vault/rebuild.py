@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
-from seawall.errors import CorruptError, SeawallError
+from seawall.errors import CorruptError, NoSuchObjectError, SeawallError, TrustError
 from seawall.stores.part_buffers import PartBuffers
 from seawall.vault.inventory import Inventory, InventoryFile
 from seawall.vault.names import posix_bytes, stays_inside
@@ -78,14 +78,15 @@ def _rebuild_file(
         fresh = path.with_name(f".{number}{suffix}")
         descriptor = _create(fresh, file.name)
     try:
-        for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers):
-            digest.update(chunk)
-            if observe is not None:
-                observe(number, at, memoryview(chunk))
-            if descriptor is not None:
-                _write(descriptor, memoryview(chunk), file.name)
-            at += len(chunk)
-            progress(len(chunk), 0)
+        with _naming(file.name):
+            for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers):
+                digest.update(chunk)
+                if observe is not None:
+                    observe(number, at, memoryview(chunk))
+                if descriptor is not None:
+                    _write(descriptor, memoryview(chunk), file.name)
+                at += len(chunk)
+                progress(len(chunk), 0)
         if digest.digest() != file.plaintext_digest:
             raise CorruptError("the plaintext is not the one that was sealed", where=file.name, do="use another copy")
         if descriptor is not None:
@@ -107,6 +108,17 @@ def _free_suffix(inventory: Inventory) -> str:
     while any(file.name.endswith(suffix) for file in inventory.files):
         suffix += "-"
     return suffix
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """What is wrong with a stored object, as an error that names the file that it holds too."""
+    try:
+        yield
+    except (CorruptError, TrustError, NoSuchObjectError) as error:
+        if not error.where.endswith(f" {name}"):
+            error.where = f"{name}: {error.where}"
+        raise
 
 
 @contextmanager
