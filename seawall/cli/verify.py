@@ -6,7 +6,8 @@ import typer
 
 from seawall.cli.options import ConfigOption, JsonOption, RecoveryKeyOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, say, warn
-from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, UsageError
+from seawall.cli.worst import worst_code
+from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
@@ -28,7 +29,10 @@ def verify(
     config: ConfigOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check copies by reading them back and sign what was found. L0 to L2 need public keys alone. Exit 4 when a copy is damaged."""
+    """Check copies by reading them back and sign what was found. L0 to L2 need public keys alone.
+
+    Exit 4 when a copy is damaged, 7 when a store does not answer.
+    """
     from seawall.cli.config import find_config
     from seawall.cli.site import Site
     from seawall.verify.certify import certify, proofs_of
@@ -42,24 +46,33 @@ def verify(
     commits = _commits(view, step, every)
     results = []
     proofs = []
+    unreachable: dict[str, StoreError] = {}
     for commit in commits:
         for name in names:
-            place = site.place(name)
-            findings = _check(site, view, commit, place, wanted, shown=not json)
-            proofs += proofs_of(findings, commit, place.id, site.clock)
-            results.append(_result(site, view, commit, place, findings))
+            try:
+                if name in unreachable:
+                    raise unreachable[name]
+                place = site.place(name)
+                findings = _check(site, view, commit, place, wanted, shown=not json)
+            except StoreError as error:
+                # What was found out about the other copies is worth signing all the same.
+                unreachable[name] = error
+                results.append(_unknown(commit, name, error))
+            else:
+                proofs += proofs_of(findings, commit, place.id, site.clock)
+                results.append(_result(site, view, commit, place, findings))
             if not json:
                 _show(results[-1])
-    if key is not None:
+    if key is not None and proofs:
         view = certify(site.coordination.store, view, proofs, key, site.clock)
         site.remember(view)
     site.close()
     failed = [result for result in results if result["result"] == FAILED]
     if json:
-        emit({"run": run, "signed": key is not None, "copies": results, "failed": len(failed)})
+        emit({"run": run, "signed": key is not None and bool(proofs), "copies": results, "failed": len(failed)})
     elif key is None:
         warn("nothing was signed: this look does not count as proof")
-    return CorruptError.exit_code if failed else 0
+    return worst_code([*([CorruptError.exit_code] if failed else []), *unreachable.values()])
 
 
 def _level(text: str | None, site: "Site") -> "Level":
@@ -138,6 +151,21 @@ def _result(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place
         "level": proved[-1] if proved and not failed else None,
         "levels": {finding.level.name: finding.result for finding in findings},
         "damages": [_damage(damage, names) for damage in damages],
+        "why": "",
+    }
+
+
+def _unknown(commit: "CommitRecord", name: str, error: StoreError) -> dict[str, object]:
+    """A copy whose store does not answer is neither good nor bad."""
+    return {
+        "step": commit.step,
+        "sealing": commit.sealing,
+        "store": name,
+        "result": "unknown",
+        "level": None,
+        "levels": {},
+        "damages": [],
+        "why": str(error),
     }
 
 
@@ -165,7 +193,8 @@ def _file_names(site: "Site", view: "LogView", commit: "CommitRecord", place: "P
 def _show(result: dict[str, object]) -> None:
     levels = result["levels"]
     assert isinstance(levels, dict)
-    say(f"step {result['step']} in {result['store']}: " + ", ".join(f"{level} {outcome}" for level, outcome in levels.items()))
+    found = ", ".join(f"{level} {outcome}" for level, outcome in levels.items()) or f"unknown, {result['why']}"
+    say(f"step {result['step']} in {result['store']}: {found}")
     damages = result["damages"]
     assert isinstance(damages, list)
     for damage in damages:
