@@ -48,13 +48,17 @@ def sync(
         return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.copies), json)
     keys = SyncKeys(site.signing_key("writer"), site.recipients(), site.unwrappers())
     view, report = site.view(run)
+    places = site.places(run)
+    for place in places[1:]:
+        if not place.store.capabilities.conditional_put:
+            warn(f"store {place.name} holds further copies only: {'; '.join(place.store.capabilities.reasons)}")
     progress = TransferProgress(shown=not json)
     with progress.phase("sealing", total):
         done = take(
             source,
             run,
             view,
-            places=site.places(run),
+            places=places,
             coordination=site.coordination.store,
             keys=keys,
             clock=site.clock,

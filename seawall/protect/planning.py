@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from seawall.errors import CorruptError, EpochClosedError, FreshnessError, NoSuchCopyError, ObjectExistsError, UsageError
+from seawall.errors import CorruptError, EpochClosedError, FreshnessError, NoSuchCopyError, ObjectExistsError, StoreRefusedError, UsageError
 from seawall.log.read import LogView
 from seawall.protect.assignment import Assignment, load_assignment
 from seawall.protect.checkpoint_source import CheckpointSource
@@ -37,6 +37,18 @@ class Unchanged:
 
     sealing: bytes
     step: int
+
+
+def refuse_weak(place: Place) -> None:
+    """:class:`StoreRefusedError` for a store without create-if-absent: two writers there would overwrite each other's sealing."""
+    can = place.store.capabilities
+    if not can.conditional_put:
+        raise StoreRefusedError(
+            "this store can only hold further copies",
+            where=f"{place.name}: {place.store.url}",
+            why="; ".join(can.reasons) or "it has no create-if-absent",
+            do="name a store that has it first in the run's copies (`seawall store validate` tells)",
+        )
 
 
 def written_epoch(source: CheckpointSource, view: LogView) -> int:
@@ -80,6 +92,7 @@ def plan_sync(
 
     Raises :class:`UsageError` when the checkpoint has no step, :class:`KeyMissingError` when a plan of it is sealed for other keys.
     """
+    refuse_weak(place)
     step = source.inspection.step
     if step is None:
         raise UsageError("the checkpoint's step is not known", where=source.root, do="name it with --step")
