@@ -2,13 +2,14 @@
 
 import random
 import struct
+import tracemalloc
 from dataclasses import dataclass
 
 import pytest
 
 from seawall.errors import CorruptError, KeyMissingError, SeawallError
 from seawall.testing.memory import MemoryStore
-from seawall.vault import manifest, objects, wraps
+from seawall.vault import codecs, manifest, objects, wraps
 from seawall.vault.header import HEADER_BYTES
 from seawall.vault.open import TAIL_GUESS_BYTES, read_frame
 from seawall.vault.recipients import KeyringKey
@@ -19,6 +20,17 @@ from tests.vault.sealed import resolve, sealed
 
 HEADER = sealed(b"content")[0][:HEADER_BYTES]
 FOLDER = f"runs/{INDEX['run']}/sealings/{COPIES['plain']['sealing']}/"
+
+
+def test_a_frame_that_declares_more_than_its_chunk_is_not_inflated() -> None:
+    frame = codecs.zstd_pack(memoryview(bytes(64 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptError, match="impossible size"):
+            codecs.unpack(codecs.Codec.ZSTD, memoryview(frame), 1024)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @dataclass

@@ -196,16 +196,30 @@ def bad_frames(base: SealedCopy) -> Iterator[Vector]:
     yield one("zstd-declares-more", "frame of two chunks", _frame(base, content[:2048]))
     yield one("zstd-declares-less", "frame of a byte less than the chunk", _frame(base, chunks[1][:-1]))
     yield one("zstd-other-content", "frame of another chunk of the same size", _frame(base, chunks[0]), well_formed=True)
-    # Hand-made frames (RFC 8878 section 3.1.1). 0x64: single segment, checksum, size in 2 bytes (less 256).
-    block = struct.pack("<I", (1024 << 3) | 2)[:3] + b"x"
-    bomb = b"\x28\xb5\x2f\xfd\x64" + struct.pack("<H", 768) + block * 200
-    yield one(
-        "zstd-inflates-to-more", "frame declares a chunk and inflates to 200", bomb + struct.pack("<I", (1 << 3) | 3)[:3] + b"x" + bytes(4)
-    )
-    # 0x44: the same with a window descriptor, here of 2^30 bytes.
-    window = b"\x28\xb5\x2f\xfd\x44" + bytes((20 << 3,)) + struct.pack("<H", 768)
-    yield one(
-        "zstd-window-too-large", "frame asks for a window of 1 GiB", window + struct.pack("<I", (1024 << 3) | 3)[:3] + b"x" + bytes(4)
-    )
-    dictionary = b"\x28\xb5\x2f\xfd\x65\x07" + struct.pack("<H", 768)
-    yield one("zstd-dictionary", "frame names a dictionary", dictionary + struct.pack("<I", (1024 << 3) | 3)[:3] + b"x" + bytes(4))
+    yield from _hand_made_frames(base)
+
+
+def _hand_made_frames(base: SealedCopy) -> Iterator[Vector]:
+    """RFC 8878 section 3.1.1, for a file whose first chunk is zeros, so that one block with a run of them is a whole frame."""
+    checksum = _frame(base, bytes(1024))[-4:]
+    size = struct.pack("<H", 1024 - 256)
+
+    def run(nbytes: int, last: bool) -> bytes:
+        return struct.pack("<I", nbytes << 3 | 2 | last)[:3] + b"\0"
+
+    def one(name: str, done: str, frame: bytes, expect: str = "corrupt") -> Vector:
+        crafted = craft(base, 1, packed=lambda packed: [b"\1" + frame, packed[1]])
+        other = base.with_object("file-1.sea", *crafted.row("file-1.sea"))
+        ok = expect == "ok"
+        return instead(base, name, done, other, expect, "file-1.sea", readers={} if ok else KEYLESS, readable=None if ok else (1,))
+
+    # The descriptor: 0x40 a size of two bytes, 0x20 a single segment and so no window, 0x04 a checksum, 0x01 a dictionary id of one byte.
+    magic = b"\x28\xb5\x2f\xfd"
+    yield one("zstd-hand-made", "nothing: a frame made by hand", magic + b"\x64" + size + run(1024, True) + checksum, "ok")
+    window = bytes((0 << 3,))
+    yield one("zstd-window-small", "nothing wrong: a window of 1 KiB", magic + b"\x44" + window + size + run(1024, True) + checksum, "ok")
+    window = bytes((18 << 3,))
+    yield one("zstd-window-too-large", "asks for a window of 2^28 bytes", magic + b"\x44" + window + size + run(1024, True) + checksum)
+    yield one("zstd-dictionary", "names a dictionary", magic + b"\x65\x07" + size + run(1024, True) + checksum)
+    many = run(1024, False) * 199 + run(1024, True)
+    yield one("zstd-inflates-to-more", "declares one chunk and inflates to 200", magic + b"\x64" + size + many + checksum)
