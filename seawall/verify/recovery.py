@@ -1,6 +1,6 @@
 """What is proved about each copy right now, and which checkpoint is the recovery point. Pure functions of log and proofs."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -118,11 +118,12 @@ def recovery_point(
     policy: AgePolicy,
     required: Level,
     at_most_step: int | None = None,
-    among: Collection[str] | None = None,
+    among: Sequence[str] | None = None,
 ) -> RecoveryDecision:
     """The newest committed checkpoint with a copy at ``required`` or better: not quarantined, not orphaned, not deleted.
 
-    With ``at_most_step`` the newest whose step is not above it; with ``among`` (ids) the newest with such a copy in one of these stores.
+    With ``at_most_step`` the newest whose step is not above it; with ``among`` (ids) the newest with such a copy in one of these stores,
+    of which the first is the best among equals.
     """
     by_sealing: Mapping[str, list[Proof]] = _grouped(proofs)
     passed: list[tuple[CommitRecord, str]] = []
@@ -144,7 +145,7 @@ def recovery_point(
         elsewhere = bool(good)
         good = [copy for copy in good if among is None or copy.store in among]
         if good:
-            good.sort(key=lambda copy: (-(copy.level or 0), copy.store))
+            good.sort(key=lambda copy: (-(copy.level or 0), among.index(copy.store) if among is not None else 0, copy.store))
             return RecoveryDecision(RecoveryPoint(commit, tuple(copy.store for copy in good), good[0].level or Level.L0), tuple(passed))
         passed.append((commit, "its proved copies are in other stores" if elsewhere else _why_not(states, required)))
     return RecoveryDecision(None, tuple(passed))
