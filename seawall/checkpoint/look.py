@@ -22,6 +22,7 @@ from seawall.errors import CorruptError, HostileError, IncompleteError, SeawallE
 
 MAX_JSON = 64 << 20
 """Bytes of a state or index file; the index of the largest published models has 10 MB."""
+MAX_ABSENT = 100
 MAX_BARE_PICKLE = 256 << 20
 _SCALARS = {"float32": "<f", "float64": "<d", "int64": "<q", "int32": "<i"}
 
@@ -36,6 +37,7 @@ class Look:
     mark: str = "_COMMITTED"
     seen: dict[str, Content | None] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
+    absent: int = 0
 
     @contextmanager
     def guarded(self, file: str = "", tensor: str = "") -> Iterator[None]:
@@ -73,6 +75,14 @@ class Look:
                 self.found.add(trouble.verdict, trouble.text, file, trouble.tensor)
         self.seen[file] = content
         return content
+
+    def missing(self, path: str, text: str) -> None:
+        """Something that the checkpoint names is not there. Counts come from inside of files, so only the first hundred are spelt out."""
+        self.absent += 1
+        if self.absent <= MAX_ABSENT:
+            self.found.add(Verdict.INCOMPLETE, text, path)
+        elif self.absent == MAX_ABSENT + 1:
+            self.found.add(Verdict.INCOMPLETE, "more is not there than is listed here", path)
 
     def scalar(self, file: str, tensor: str) -> int | None:
         """A whole number kept as a tensor of one element; None for anything else."""

@@ -22,7 +22,8 @@ MAGIC_BYTES = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """The magic number as every torch pickled it."""
 HEAD = 1 << 20
 """Bytes read at first; enough for the pickles of most files."""
-MAX_HEAD = 1 << 30
+MAX_HEAD = 64 << 20
+"""Bytes read when the pickles are larger than that, or damaged: the storages behind them may be terabytes."""
 
 
 def read_torch_legacy(source: Readable, file: str, base: int = 0, deep: bool = False) -> Content:

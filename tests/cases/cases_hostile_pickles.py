@@ -158,6 +158,45 @@ def _(d):
     put_torch(d / "model.pt", {"w": torch.ones(4), "extra": _Bytes(legacy_bytes({"x": shell_payload()}))})
 
 
+@case(
+    "hostile-in-loaded-zip",
+    "torch-zip",
+    "hostile",
+    "code-execution",
+    "a torch zip inside of torch.storage._load_from_bytes",
+    target="model.pt",
+    blame=["system"],
+)
+def _(d):
+    put_torch(d / "model.pt", {"w": torch.ones(4), "extra": _Bytes(torch_bytes({"x": shell_payload()}))})
+
+
+@case(
+    "hostile-bytes-object-in-protocol-5",
+    "torch-zip",
+    "hostile",
+    "code-execution",
+    "an io.BytesIO with a torch zip, as layers keep their extra state, in protocol 5",
+    target="model.pt",
+    blame=["system"],
+)
+def _(d):
+    put_torch(d / "model.pt", {"w": torch.ones(4), "a._extra_state": io.BytesIO(torch_bytes({"x": shell_payload()}))}, pickle_protocol=5)
+
+
+@case(
+    "zip-ok-extra-state",
+    "torch-zip",
+    "ok",
+    "odd-object",
+    "an io.BytesIO with a sound torch zip, as layers keep their extra state",
+    target="model.pt",
+    also=["warn"],
+)
+def _(d):
+    put_torch(d / "model.pt", {"w": torch.ones(4), "a._extra_state": io.BytesIO(torch_bytes({"scale": torch.ones(2)}))})
+
+
 class _Bytes:
     def __init__(self, raw):
         self.raw = raw

@@ -24,7 +24,7 @@ OPTIMIZER = re.compile(r"(?P<prefix>(?:bf16_|fp16_)?zero_pp_rank_)(?P<dp>\d+)(?P
 EXPERT_OPTIMIZER = re.compile(r"expp_rank_(?P<rank>\d+)_mp_rank_(?P<mp>\d+)_optim_states\.pt")
 ANY = (MODEL, MODEL_ZERO3, PIPELINE, EXPERT, OPTIMIZER, EXPERT_OPTIMIZER)
 STEP_IN_TAG = re.compile(r"global_step(\d+)")
-MAX_RANKS = 1_000_000
+MAX_RANKS = 200_000
 
 
 def is_deepspeed(names: Iterable[str]) -> bool:
@@ -83,7 +83,7 @@ class _Tag:
         return found
 
     def missing(self, name: str, why: str) -> None:
-        self.look.found.add(Verdict.INCOMPLETE, f"{name} is not there: {why}", joined(self.below, name))
+        self.look.missing(joined(self.below, name), f"{name} is not there: {why}")
 
     def model_states(self, tops: list[Node], zero3: list[_File]) -> None:
         present = set(self.names)

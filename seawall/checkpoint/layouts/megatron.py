@@ -94,7 +94,7 @@ class _Old:
                 optimizers.append(folder)
                 self.look.take(self.look.read(joined(self.below, f"{folder}/distrib_optim.pt")), f"{folder}/optimizer")
             if not model:
-                self.look.found.add(Verdict.INCOMPLETE, f"{MODEL_FILES[0]} of this rank is not there", path)
+                self.look.missing(path, f"{MODEL_FILES[0]} of this rank is not there")
                 continue
             path = joined(self.below, f"{folder}/{model}")
             content = self.look.read(path)
@@ -113,7 +113,7 @@ class _Old:
         for folder in self.folders:
             if optimizers and folder not in optimizers:
                 path = joined(self.below, f"{folder}/distrib_optim.pt")
-                self.look.found.add(Verdict.INCOMPLETE, "the distributed optimizer of this rank is not there, others have theirs", path)
+                self.look.missing(path, "the distributed optimizer of this rank is not there, others have theirs")
         if tensor or pipeline:
             self.look.found.world_size = max(tensor, 1) * max(pipeline, 1)
 
@@ -140,7 +140,7 @@ class _Old:
                 for ep in range(expert if expert > 1 and numbers > (pipeline > 1) else 0):
                     if f"{name}_{ep:03d}" not in have:
                         path = joined(self.below, f"{name}_{ep:03d}/{MODEL_FILES[0]}")
-                        self.look.found.add(Verdict.INCOMPLETE, f"expert rank {ep} is not there: training used {expert}", path)
+                        self.look.missing(path, f"expert rank {ep} is not there: training used {expert}")
 
     def iterations(self, said: dict[str, int]) -> None:
         if re.fullmatch(r"iter_\d+", self.name):

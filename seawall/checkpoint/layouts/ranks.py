@@ -110,7 +110,7 @@ def _report_missing(look: Look, below: str, family: list[_Rank], world: int | No
         first, wanted = 1, world + 1  # counted from one
     example = family[0]
     match = NAME.fullmatch(example.name)
-    absent = [rank for rank in range(first, min(wanted, 10_000_000)) if rank not in have]
+    absent = [rank for rank in range(first, min(wanted, 1_000_000)) if rank not in have]
     for rank in absent[:50]:
         name = example.name
         if match is not None:

@@ -5,13 +5,16 @@ scanner had passed): only known names, names that nobody listed (a person should
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
+from seawall.checkpoint import zips
 from seawall.checkpoint.inspection import Verdict
 from seawall.checkpoint.pickles.machine import read_pickle
 from seawall.checkpoint.pickles.names import BUILTINS, Standing, judge_name
 from seawall.checkpoint.pickles.nodes import Built, Extension, Group, Mapping, Name, Node, Persistent, children
 from seawall.checkpoint.pickles.stack import Pickle
+from seawall.checkpoint.reading import InMemory
 from seawall.errors import CorruptError, HostileError
 
 MAX_UNFOLDED = 1 << 32
@@ -21,6 +24,7 @@ MAX_ALLOCATION = 1 << 36
 MAX_NESTED = 64
 """Byte strings looked into as pickles of their own."""
 MAX_NESTING = 3
+MAX_NESTED_PICKLE = 64 << 20
 
 _SIZED = frozenset({"numpy.ndarray", "numpy._core.multiarray._reconstruct", "numpy.core.multiarray._reconstruct", "torch.Tensor"})
 _ALLOCATING = frozenset({"bytearray", "bytes", "list", "tuple", "set", "frozenset"})
@@ -152,29 +156,47 @@ def _biggest(args: tuple[Node, ...]) -> int:
 
 
 def _judge_nested(pickle: Pickle, depth: int) -> Iterator[Finding]:
-    """Byte strings that are pickles: ``_load_from_bytes`` reads them at once, ``extra_state`` readers later."""
+    """Byte strings that hold pickles: ``_load_from_bytes`` reads them at once, layers with an ``extra_state`` when they are loaded."""
     looked = 0
     for raw in pickle.texts:
-        if not (raw[0] == 0x80 and 2 <= raw[1] <= 5) and raw[:1] not in (b"(", b"c", b"}", b"]"):
+        if (raw[0] == 0x80 and 2 <= raw[1] <= 5) or raw[:1] in (b"(", b"c", b"}", b"]"):
+            streams = [raw]
+        elif raw[:4] == b"PK\x03\x04":
+            streams = list(_structures_of(raw))
+        else:
             continue
         looked += 1
         if looked > MAX_NESTED:
             return
-        at = 0
-        for _ in range(16):
-            try:
-                nested = read_pickle(raw, at, "a pickle inside the pickle")
-            except CorruptError:
-                break
-            except HostileError as error:
-                yield Finding(Verdict.HOSTILE, str(error))
-                break
-            for finding in judge_pickle(nested, depth + 1):
-                if finding.verdict is Verdict.HOSTILE:
-                    yield Finding(finding.verdict, f"in a byte string: {finding.text}")
-            at = nested.end
-            if at >= len(raw):
-                break
+        for stream in streams:
+            yield from _judge_stream(stream, depth)
+
+
+def _structures_of(raw: bytes) -> Iterator[bytes]:
+    """The pickle records of a torch zip that is a byte string. An archive that cannot be read is one that no loader reads."""
+    source = InMemory(raw, "an archive inside the pickle")
+    with suppress(CorruptError):
+        for name, record in zips.read_archive(source).records.items():
+            if name.endswith(".pkl"):
+                yield zips.contents(source, record, MAX_NESTED_PICKLE)
+
+
+def _judge_stream(raw: bytes, depth: int) -> Iterator[Finding]:
+    at = 0
+    for _ in range(16):
+        try:
+            nested = read_pickle(raw, at, "a pickle inside the pickle")
+        except CorruptError:
+            return
+        except HostileError as error:
+            yield Finding(Verdict.HOSTILE, str(error))
+            return
+        for finding in judge_pickle(nested, depth + 1):
+            if finding.verdict is Verdict.HOSTILE:
+                yield Finding(finding.verdict, f"in a byte string: {finding.text}")
+        at = nested.end
+        if at >= len(raw):
+            return
 
 
 def unfolded(top: Node) -> int:
