@@ -13,6 +13,7 @@ from seawall.vault.objects import ObjectsTable
 from seawall.vault.open import open_bytes
 from seawall.vault.recipients import Wrap, wrap_context
 from seawall.vault.signing import SigningKey
+from seawall.vault.wraps import commitment
 from tests.log.actors import KEYS, RUN
 from tests.vectors.bad_bytes import flipped
 from tests.vectors.copies import CHUNK_BYTES, KEYRING, STRANGE_KEYRING, SealedCopy, noise
@@ -227,6 +228,10 @@ def bad_keys(base: SealedCopy) -> Iterator[Vector]:
     yield second(
         "another-key", "its commitment is another key's", replace(later, commitment=bytes(32)).sign(KEYS.operator), readers=passed_over
     )
+    with fixed_random("planted"):
+        planted = STRANGE_KEYRING.wrap(noise("planted", 32), wrap_context(RUN, base.sealing))
+    other_key = replace(later, commitment=commitment(noise("planted", 32), base.sealing), wraps=(planted,))
+    yield second("planted-key", "an operator's own data key, with its own commitment", other_key.sign(KEYS.operator), keyring="stranger")
     yield second("garbage", "no document", b"{}", readers=passed_over)
     yield second("number-lies", "signed as version 3", replace(later, version=3).sign(KEYS.operator), readers=passed_over)
 
