@@ -67,6 +67,7 @@ def test_quarantined_ones_are_passed_over_and_said(site: DemoSite) -> None:
     assert said["checkpoints"][0]["why_not"] == "quarantined: loss spike"
 
 
+@pytest.mark.slow
 def test_the_newest_twenty_unless_all_are_asked_for(site: DemoSite) -> None:
     for step in range(1, 23):
         site.commit(step)

@@ -48,6 +48,7 @@ def test_validate_fails_a_store_that_breaks_its_word(site: DemoSite, cli: Cli, m
     assert "second_create" in [check["name"] for check in said.document["checks"] if check["outcome"] == "failed"]
 
 
+@pytest.mark.slow
 def test_a_weak_server_may_hold_second_copies_only(cli: Cli, rclone_s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", rclone_s3.keys.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", rclone_s3.keys.secret_access_key)
