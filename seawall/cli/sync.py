@@ -2,13 +2,17 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, human_bytes, say, warn
 from seawall.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from seawall.cli.site import Site
+    from seawall.protect.place import Place
 
 
 def sync(
@@ -48,7 +52,7 @@ def sync(
         return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.copies), json)
     keys = SyncKeys(site.signing_key("writer"), site.recipients(), site.unwrappers())
     view, report = site.view(run)
-    places = site.places(run)
+    places, absent = _places(site, list(settings.copies))
     for place in places[1:]:
         if not place.store.capabilities.conditional_put:
             warn(f"store {place.name} holds further copies only: {'; '.join(place.store.capabilities.reasons)}")
@@ -68,6 +72,7 @@ def sync(
             mirrors_behind=(*report.behind, *report.unreachable),
             progress=progress,
         )
+    done.missing.update(absent)
     site.remember(done.view)
     site.close()
     if json:
@@ -93,6 +98,17 @@ def sync(
         for name, why in done.missing.items():
             warn(f"{name} has no whole copy yet: {why}")
     return StoreError.exit_code if done.missing else 0
+
+
+def _places(site: "Site", names: list[str]) -> "tuple[list[Place], dict[str, str]]":
+    """The run's places, the first of which must be there; and of the others that do not answer, why. A later sync fills those."""
+    places, absent = [site.place(names[0])], {}
+    for name in names[1:]:
+        try:
+            places.append(site.place(name))
+        except StoreError as error:
+            absent[name] = str(error)
+    return places, absent
 
 
 def _configured_path(resolve: Callable[[str], Path], paths: dict[str, str], zone: str) -> str:

@@ -180,9 +180,10 @@ def _file_names(site: "Site", view: "LogView", commit: "CommitRecord", place: "P
     from seawall.vault.sealing import read_inventory, read_sealing, unlock
 
     state = view.state
-    for other in [place, *(p for p in site.places(view.run) if p.name != place.name)]:
+    for name in [place.name, *(other for other in site.run(view.run).copies if other != place.name)]:
         try:
-            opened = read_sealing(other.store, view.run, bytes.fromhex(commit.sealing), commit.manifest, state.writer_of(commit))
+            store = site.place(name).store
+            opened = read_sealing(store, view.run, bytes.fromhex(commit.sealing), commit.manifest, state.writer_of(commit))
             inventory = read_inventory(opened, unlock(opened, site.unwrappers(), state.resolver("operator")))
         except SeawallError:
             continue
