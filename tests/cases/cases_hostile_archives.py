@@ -138,10 +138,10 @@ def _(d):
     "path-traversal",
     "a record named by an absolute path",
     target="model.pt",
-    blame=["/tmp/escape.txt"],
+    blame=["/escape.txt"],
 )
 def _(d):
-    rezip(put_torch(d / "model.pt", weights(604)), extra=[("/tmp/escape.txt", b"x")])
+    rezip(put_torch(d / "model.pt", weights(604)), extra=[("/escape.txt", b"x")])
 
 
 @case(
