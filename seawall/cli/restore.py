@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +9,14 @@ import typer
 
 from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RecoveryKeyOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, human_bytes, say, warn
-from seawall.errors import CorruptError, NoSuchCopyError, SeawallError, StoreError, TrustError, UsageError
+from seawall.errors import SeawallError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
     from seawall.log.read import LogView
     from seawall.protect.choose import Chosen
+    from seawall.protect.from_copies import OpenedCopy
     from seawall.protect.place import Place
-    from seawall.vault.inventory import Inventory
-    from seawall.vault.sealing import Sealing
     from seawall.verify.levels import Level
 
 
@@ -105,55 +103,31 @@ def _reachable(site: "Site", names: list[str]) -> "list[Place]":
     return places
 
 
-@dataclass
-class _Opened:
-    place: "Place"
-    sealing: "Sealing"
-    inventory: "Inventory"
-    data_key: bytes
-
-
-def _open_copy(site: "Site", view: "LogView", chosen: "Chosen", place: "Place") -> _Opened:
-    from seawall.vault.sealing import read_inventory, read_sealing, unlock
-
-    commit, state = chosen.commit, view.state
-    opened = read_sealing(place.store, view.run, bytes.fromhex(commit.sealing), commit.manifest, state.writer_of(commit))
-    data_key = unlock(opened, site.unwrappers(), state.resolver("operator"))
-    return _Opened(place, opened, read_inventory(opened, data_key), data_key)
-
-
 def _from_first_good(
     site: "Site", view: "LogView", chosen: "Chosen", places: "list[Place]", target: Path, file: str | None, range_: str | None, json: bool
 ) -> dict[str, object]:
-    """Try the copies in order. A damaged or missing copy is said aloud and passed over; anything else ends the restore.
+    """Try the copies in order. A damaged or missing copy is said aloud and passed over; anything else ends the restore."""
+    from seawall.protect.from_copies import from_first_good, open_copy
 
-    One flipped bit can make the signature of an object another key's, so an error of trust in a copy is damage of that copy too.
-    """
-    problem: SeawallError | None = None
-    for place in places:
-        try:
-            opened = _open_copy(site, view, chosen, place)
-            if file is not None:
-                nbytes = _write_file(opened, target, file, range_)
-                return {
-                    "run": view.run,
-                    "step": chosen.commit.step,
-                    "store": place.name,
-                    "files": 1,
-                    "plaintext_bytes": str(nbytes),
-                    "path": str(target),
-                }
+    def use(place: "Place") -> dict[str, object]:
+        opened = open_copy(view, chosen.commit, place, site.unwrappers())
+        if file is None:
             return _whole(site, view, opened, target, json)
-        except (CorruptError, NoSuchCopyError, StoreError, TrustError) as error:
-            if problem is not None or len(places) > 1:
-                warn(f"the copy in {place.name} cannot be used: {error}")
-            problem = error if problem is None or isinstance(problem, NoSuchCopyError) else problem
-    if problem is None:
-        raise NoSuchCopyError("no store that can be reached has this checkpoint", where=f"{view.run} step {chosen.commit.step}")
-    raise problem
+        nbytes = _write_file(opened, target, file, range_)
+        facts = {"store": place.name, "files": 1, "plaintext_bytes": str(nbytes), "path": str(target)}
+        return {"run": view.run, "step": chosen.commit.step, **facts}
+
+    said: list[Place] = []
+
+    def on_problem(place: "Place", error: SeawallError) -> None:
+        if said or len(places) > 1:
+            warn(f"the copy in {place.name} cannot be used: {error}")
+        said.append(place)
+
+    return from_first_good(places, use, on_problem)
 
 
-def _whole(site: "Site", view: "LogView", opened: _Opened, target: Path, json: bool) -> dict[str, object]:
+def _whole(site: "Site", view: "LogView", opened: "OpenedCopy", target: Path, json: bool) -> dict[str, object]:
     from seawall.protect.restore import restore as rebuild
 
     progress = TransferProgress(shown=not json)
@@ -173,7 +147,7 @@ def _whole(site: "Site", view: "LogView", opened: _Opened, target: Path, json: b
     }
 
 
-def _write_file(opened: _Opened, target: Path, name: str, range_: str | None) -> int:
+def _write_file(opened: "OpenedCopy", target: Path, name: str, range_: str | None) -> int:
     from seawall.vault.plaintext import find_file, read_range
 
     number = find_file(opened.inventory, name)

@@ -1,7 +1,7 @@
 """What this host can use: configuration, stores, keys, local state. Everything is opened when it is first asked for."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from seawall.cli.config import Configuration, find_config, load_config
 from seawall.clock import Clock, SystemClock
-from seawall.errors import ConfigurationError, KeyMissingError, UsageError
+from seawall.errors import ConfigurationError, KeyMissingError, StoreError, UsageError
 from seawall.log.floor import FreshnessReport
 from seawall.log.identity import identify
 from seawall.log.opening import open_log, remember
@@ -22,8 +22,10 @@ from seawall.stores.configuration import CoordinationSettings, StoreSettings
 from seawall.stores.locate import open_store
 from seawall.vault.configuration import KeyringSettings, KeySettings
 from seawall.vault.signing import PublicKey, SigningKey
+from seawall.verify.levels import Level
 
 if TYPE_CHECKING:
+    from seawall.stores.s3_session import AwsKeys
     from seawall.vault.recipients import Recipient, Unwrapper
 
 
@@ -78,11 +80,16 @@ class Site:
                 endpoint=settings.endpoint,
                 region=settings.region,
                 profile=settings.profile,
+                keys=self._keys(settings),
                 transfers=self.config.transfer.transfers,
                 bandwidth_bits_per_second=self.config.transfer.bandwidth_bits_per_second,
                 capabilities=self._known_capabilities(settings.url, settings.endpoint),
             )
         return self._stores[name]
+
+    def _keys(self, settings: StoreSettings) -> "Callable[[], AwsKeys] | None":
+        """Where a store's credentials come from. None means the usual AWS settings; operators ask Airflow's connection."""
+        return None
 
     def place(self, name: str) -> Place:
         """A configured store with its id. One request, the first time."""
@@ -98,6 +105,28 @@ class Site:
     def places(self, run: str) -> list[Place]:
         """The places of a run's copies, the first of which must take a checkpoint whole."""
         return [self.place(name) for name in self.run(run).copies]
+
+    def answering_places(self, run: str) -> tuple[list[Place], dict[str, str]]:
+        """The run's places, the first of which must answer; and of the others that do not, why. A later sync fills those."""
+        first, *others = self.run(run).copies
+        places, absent = [self.place(first)], {}
+        for name in others:
+            try:
+                places.append(self.place(name))
+            except StoreError as error:
+                absent[name] = str(error)
+        return places, absent
+
+    def source_folder(self, run: str) -> Path:
+        """Where the run trains now and writes its checkpoints; :class:`UsageError` when the configuration does not tell."""
+        settings = self.run(run)
+        if settings.primary_zone:
+            return self.resolve(settings.paths[settings.primary_zone])
+        if len(settings.paths) == 1:
+            return self.resolve(next(iter(settings.paths.values())))
+        raise UsageError(
+            "the run's folder is not clear", why=f"{len(settings.paths)} paths and no primary_zone", do="set primary_zone, or use --path"
+        )
 
     def mirrors(self, run: str) -> dict[str, Store]:
         """The other stores of a run, which mirror its log."""
@@ -160,6 +189,19 @@ class Site:
             if path.exists() or not found:
                 found.extend(reversed(Keyring.load(path).keys))
         return found
+
+    def highest_level(self) -> Level:
+        """The highest level that this host can verify to: without a key that opens sealings, the public ones."""
+        try:
+            return Level.L4 if self.unwrappers() else Level.L2
+        except KeyMissingError:
+            return Level.L2
+
+    @property
+    def scratch(self) -> Path | None:
+        """Folder with room for a checkpoint, for L4; None for the system's temporary one."""
+        scratch = self.config.verify.scratch
+        return self.resolve(scratch) if scratch else None
 
     def close(self) -> None:
         """Remember what the stores turned out to be able to do, and give back connections."""

@@ -1,18 +1,13 @@
 """``seawall sync``: take a checkpoint to the run's stores, encrypted and signed."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, human_bytes, say, warn
 from seawall.errors import StoreError, UsageError
-
-if TYPE_CHECKING:
-    from seawall.cli.site import Site
-    from seawall.protect.place import Place
 
 
 def sync(
@@ -38,7 +33,7 @@ def sync(
     settings = site.run(run)
     if codec not in (None, "none", "zstd"):
         raise UsageError("there is no such codec", where=str(codec), do="use none or zstd")
-    where = str(path) if path else _configured_path(site.resolve, settings.paths, settings.primary_zone)
+    where = str(path or site.source_folder(run))
     if step is not None:
         steps = dict(find_checkpoints(where))
         where = steps.get(step, where)
@@ -52,7 +47,7 @@ def sync(
         return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.copies), json)
     keys = SyncKeys(site.signing_key("writer"), site.recipients(), site.unwrappers())
     view, report = site.view(run)
-    places, absent = _places(site, list(settings.copies))
+    places, absent = site.answering_places(run)
     for place in places[1:]:
         if not place.store.capabilities.conditional_put:
             warn(f"store {place.name} holds further copies only: {'; '.join(place.store.capabilities.reasons)}")
@@ -98,25 +93,6 @@ def sync(
         for name, why in done.missing.items():
             warn(f"{name} has no whole copy yet: {why}")
     return StoreError.exit_code if done.missing else 0
-
-
-def _places(site: "Site", names: list[str]) -> "tuple[list[Place], dict[str, str]]":
-    """The run's places, the first of which must be there; and of the others that do not answer, why. A later sync fills those."""
-    places, absent = [site.place(names[0])], {}
-    for name in names[1:]:
-        try:
-            places.append(site.place(name))
-        except StoreError as error:
-            absent[name] = str(error)
-    return places, absent
-
-
-def _configured_path(resolve: Callable[[str], Path], paths: dict[str, str], zone: str) -> str:
-    if zone:
-        return str(resolve(paths[zone]))
-    if len(paths) == 1:
-        return str(resolve(next(iter(paths.values()))))
-    raise UsageError("the run's folder is not clear", why=f"{len(paths)} paths and no primary_zone", do="set primary_zone, or use --path")
 
 
 def _dry_run(run: str, root: str, step: int | None, files: int, total: int, copies: list[str], json: bool) -> int:

@@ -7,7 +7,7 @@ import typer
 from seawall.cli.options import ConfigOption, JsonOption, RecoveryKeyOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, say, warn
 from seawall.cli.worst import worst_code
-from seawall.errors import CorruptError, KeyMissingError, NoSuchCopyError, StoreError, UsageError
+from seawall.errors import CorruptError, NoSuchCopyError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
@@ -79,10 +79,7 @@ def _level(text: str | None, site: "Site") -> "Level":
     from seawall.verify.levels import Level
 
     if text is None:
-        try:
-            return Level.L4 if site.unwrappers() else Level.L2
-        except KeyMissingError:
-            return Level.L2
+        return site.highest_level()
     try:
         level = Level.parse(text)
     except ValueError as error:
@@ -108,29 +105,17 @@ def _commits(view: "LogView", step: int | None, every: bool) -> "list[CommitReco
 
 
 def _check(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place", wanted: "Level", shown: bool) -> "list[Finding]":
-    from seawall.vault.sealing import Sealing, read_inventory, unlock
-    from seawall.verify.check import Unlocked, check_copy
-
-    state = view.state
-    rewrappers = state.resolver("operator")
-
-    def open_up(sealing: Sealing) -> Unlocked:
-        data_key = unlock(sealing, site.unwrappers(), rewrappers)
-        return Unlocked(data_key, read_inventory(sealing, data_key))
+    from seawall.verify.committed import check_committed
 
     progress = TransferProgress(shown)
-    scratch = site.config.verify.scratch
     with progress.phase(f"verifying step {commit.step} in {place.name}", 0):
-        return check_copy(
+        return check_committed(
             place.store,
-            view.run,
-            bytes.fromhex(commit.sealing),
-            commit.manifest,
-            state.writer_of(commit),
-            rewrappers,
+            view,
+            commit,
             wanted,
-            unlock=open_up,
-            scratch=site.resolve(scratch) if scratch else None,
+            site.unwrappers,
+            scratch=site.scratch,
             transfers=site.config.transfer.transfers,
             progress=progress,
         )
