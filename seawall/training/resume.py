@@ -25,7 +25,7 @@ _ERRORS = {
 
 @dataclass(frozen=True)
 class Resumed:
-    """What was loaded."""
+    """The checkpoint that training goes on from."""
 
     step: int
     epoch: int | None
@@ -36,11 +36,17 @@ class Resumed:
     warnings: tuple[str, ...]
 
 
+def find(folder: str | os.PathLike[str], ranks: Ranks | None = None) -> Resumed:
+    """The checkpoint that :func:`load` would take, judged and not loaded: for what has to be known before the state is built."""
+    return (ranks or Ranks()).first_does(lambda: _judge(inspect(folder)))
+
+
 def load(folder: str | os.PathLike[str], state: dict[str, Any], *, leave: Sequence[str] = (), ranks: Ranks | None = None) -> Resumed:
     """Load the checkpoint in ``folder`` (a step's, or a run's: then the newest complete one) into ``state``, in place.
 
     The number of ranks may be another than at the save; DCP reshards. ``state`` must name everything that the checkpoint holds,
-    but what begins with one of ``leave``, such as ``random.`` for the random states of ranks that are no more.
+    but what begins with one of ``leave``, such as ``random.`` for the random states of ranks that are no more. ``ranks`` saves making
+    a process group again: a checkpointer has one.
 
     The stock loader unpickles, so it is let near nothing but a checkpoint that was inspected and found ok, or ok with warnings:
     :class:`IncompleteError`, :class:`CorruptError`, :class:`HostileError` or :class:`UnknownLayoutError` otherwise, before anything
@@ -49,7 +55,7 @@ def load(folder: str | os.PathLike[str], state: dict[str, Any], *, leave: Sequen
     is only as good as the way.
     """
     ranks = ranks or Ranks()
-    resumed = ranks.first_does(lambda: _judge(inspect(folder)))
+    resumed = find(folder, ranks)
     try:
         state_dict_loader.load(
             state,
