@@ -105,5 +105,8 @@ def layout_of(folder: Folder, mark: str = "_COMMITTED") -> str:
         largest = max(weights, key=lambda name: folder.entries[name].size)
         with folder.open(largest) as source:
             kind = _kind(source)
+        if kind == "binary" and mark in names and all(name.endswith(".bin") for name in weights):
+            # ".bin" is anybody's ending: with a commit mark beside it, a raw dump is a checkpoint that only its writer can read.
+            return "opaque"
         return kind if kind in LAYOUTS else "safetensors" if largest.endswith(".safetensors") else "torch-zip"
     return "opaque" if mark in names else "unknown"

@@ -38,6 +38,18 @@ def test_a_layout_may_be_asked_for(tmp_path: Path, layout: str) -> None:
     assert (found.layout, found.verdict, found.step, found.world_size) == ("rank-shards", Verdict.OK, 100, 2)
 
 
+def test_a_raw_dump_beside_a_mark_is_opaque_and_without_one_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / "step_5"
+    folder.mkdir()
+    (folder / "weights.bin").write_bytes(bytes(range(1, 251)) * 20)
+    assert inspect(folder).verdict is Verdict.CORRUPT
+    (folder / "_COMMITTED").touch()
+    found = inspect(folder)
+    assert (found.verdict, found.layout, found.step) == (Verdict.OK, "opaque", 5)
+    (folder / "pytorch_model.bin").write_bytes(b"<html>502 Bad Gateway</html>" * 300)
+    assert inspect(folder).verdict is Verdict.CORRUPT
+
+
 def test_opaque_asks_for_the_mark_and_nothing_else(tmp_path: Path) -> None:
     folder = ranks(tmp_path / "a")
     (folder / "rank_00001.pt").write_bytes(b"anything")
