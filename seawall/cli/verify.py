@@ -53,14 +53,16 @@ def verify(
                 if name in unreachable:
                     raise unreachable[name]
                 place = site.place(name)
-                findings = _check(site, view, commit, place, wanted, shown=not json)
+                if view.state.is_deleted(commit.sealing, place.id):
+                    results.append(_without_findings(commit, name, "deleted", "the log has its tombstone"))
+                else:
+                    findings = _check(site, view, commit, place, wanted, shown=not json)
+                    proofs += proofs_of(findings, commit, place.id, site.clock)
+                    results.append(_result(site, view, commit, place, findings))
             except StoreError as error:
                 # What was found out about the other copies is worth signing all the same.
                 unreachable[name] = error
-                results.append(_unknown(commit, name, error))
-            else:
-                proofs += proofs_of(findings, commit, place.id, site.clock)
-                results.append(_result(site, view, commit, place, findings))
+                results.append(_without_findings(commit, name, "unknown", str(error)))
             if not json:
                 _show(results[-1])
     if key is not None and proofs:
@@ -140,17 +142,17 @@ def _result(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place
     }
 
 
-def _unknown(commit: "CommitRecord", name: str, error: StoreError) -> dict[str, object]:
-    """A copy whose store does not answer is neither good nor bad."""
+def _without_findings(commit: "CommitRecord", name: str, result: str, why: str) -> dict[str, object]:
+    """A copy whose store does not answer is neither good nor bad, and one that was deleted is not missed."""
     return {
         "step": commit.step,
         "sealing": commit.sealing,
         "store": name,
-        "result": "unknown",
+        "result": result,
         "level": None,
         "levels": {},
         "damages": [],
-        "why": str(error),
+        "why": why,
     }
 
 
@@ -179,7 +181,7 @@ def _file_names(site: "Site", view: "LogView", commit: "CommitRecord", place: "P
 def _show(result: dict[str, object]) -> None:
     levels = result["levels"]
     assert isinstance(levels, dict)
-    found = ", ".join(f"{level} {outcome}" for level, outcome in levels.items()) or f"unknown, {result['why']}"
+    found = ", ".join(f"{level} {outcome}" for level, outcome in levels.items()) or f"{result['result']}, {result['why']}"
     say(f"step {result['step']} in {result['store']}: {found}")
     damages = result["damages"]
     assert isinstance(damages, list)

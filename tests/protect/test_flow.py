@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from seawall.cli.site import Site
+from seawall.log.verbs import tombstone
 from seawall.vault.header import HEADER_BYTES
 from tests.protect.command_line import RUN, Desk, new_desk, seawall
 from tests.protect.little_site import tree
@@ -263,3 +265,20 @@ def test_a_sync_needs_its_first_store_and_its_log(desk: Desk, name: str) -> None
     assert refused["error"] == "StoreRefusedError" and refused["where"].endswith(f"/{name}")
     (desk.folder / f"{name}-away").rename(desk.store(name))
     assert desk("sync", RUN, "--json").json["status"] == "committed"
+
+
+def test_a_copy_that_was_deleted_is_not_missed(desk: Desk) -> None:
+    desk.save(100)
+    desk("sync", RUN)
+    desk("verify", RUN)
+    site = Site(desk.config)
+    view, _ = site.view(RUN)
+    (sealing,) = view.state.commits
+    tombstone(site.coordination.store, view, sealing, site.place("a").id, "00" * 32, site.signing_key("operator"), site.clock)
+    for path in desk.objects("a", "*"):
+        path.unlink()
+    done = desk("verify", RUN, "--json").json
+    assert [(copy["store"], copy["result"], copy["level"]) for copy in done["copies"]] == [("a", "deleted", None), ("c", "ok", "L4")]
+    assert "step 100 in a: deleted, the log has its tombstone" in desk("verify", RUN).out
+    assert desk("restore", RUN, desk.folder / "out", "--json").json["store"] == "c"
+    desk("restore", RUN, desk.folder / "from-a", "--step", 100, "--store", "a", code=6)

@@ -283,3 +283,24 @@ def test_proofs_lapse(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk("restore", RUN, desk.folder / "late")
     later(-1)
     desk("restore", RUN, desk.folder / "before", "--json", code=6)
+
+
+def test_a_store_that_is_down_is_passed_over(desk: Desk) -> None:
+    source = synced(desk, 100)
+    desk.store("a").rename(desk.folder / "a-away")
+    done = desk("restore", RUN, desk.folder / "out", "--json")
+    assert (done.json["store"], done.json["freshness"]) == ("c", "proved")
+    assert "store a is passed over" in done.err and "mount it" in done.err
+    assert tree(desk.folder / "out") == tree(source)
+
+
+def test_proved_copies_that_are_all_down_leave_the_older_checkpoint(desk: Desk) -> None:
+    """What is newer and was only proved where nobody can reach it now is said aloud, not taken on trust."""
+    source = synced(desk, 100)
+    desk("sync", RUN, "--path", desk.save(200))
+    desk("verify", RUN, "--step", 200, "--level", "L3", "--store", "a")
+    desk.store("a").rename(desk.folder / "a-away")
+    done = desk("restore", RUN, desk.folder / "out", "--json")
+    assert done.json["step"] == 100 and "step 200 is newer and was passed over: its proved copies are in other stores" in done.err
+    assert tree(desk.folder / "out") == tree(source)
+    assert desk("restore", RUN, desk.folder / "newer", "--unproved", "--json").json["step"] == 200

@@ -64,8 +64,8 @@ def run_of(*steps: int, quarantined: tuple[int, ...] = (), orphaned: tuple[int, 
         state.marks[f"op {step}"] = Mark(f"op {step}", sealing_id(step), "looks odd", 1, KEYS.operator.key_id, utc_text(DAY_0))
         state.quarantined[sealing_id(step)] = (f"op {step}",)
     for copy in deleted:
-        step, store = copy.split()
-        sealing = sealing_id(int(step))
-        record = TombstoneRecord(sealing, store_id(store), hexed("plan", 32), 1)
-        state.tombstones[sealing] = (*state.tombstones.get(sealing, ()), record)
+        of_step, store = copy.split()
+        sealing = sealing_id(int(of_step))
+        tombstone = TombstoneRecord(sealing, store_id(store), hexed("plan", 32), 1)
+        state.tombstones[sealing] = (*state.tombstones.get(sealing, ()), tombstone)
     return state

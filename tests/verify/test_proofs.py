@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -136,7 +137,7 @@ def test_appends_race_on_a_store_that_times_out(turns: list[int], faults: list[s
                 continue
             confirmed.add(number)
 
-    stage.play({f"worker {index}": lambda index=index, count=count: worker(10 * index, count) for index, count in enumerate(works)})
+    stage.play({f"worker {index}": partial(worker, 10 * index, count) for index, count in enumerate(works)})
     store.stage = None
     store.arrive()
     chain = read_chain(store, RUN, VERIFIER.key_id, resolve_in(view))
@@ -254,7 +255,11 @@ def test_the_log_refusing_a_head_leaves_the_chain_readable() -> None:
     """The store dies right after the chain was extended; running it again states the head of everything that is there."""
     store, view = certified(1)
     faulty = FaultyStore(store)
-    faulty.after("put", lambda key: faulty.fail("put", StoreUnavailableError("down"), times=8) and None)
+
+    def die(key: str) -> None:
+        faulty.fail("put", StoreUnavailableError("down"), times=None)
+
+    faulty.after("put", die)
     with pytest.raises(SeawallError):
         certify(faulty, view, [proof(2)], VERIFIER, TickClock())
     view = certify(store, read(store), [proof(3)], VERIFIER, TickClock())
