@@ -105,7 +105,7 @@ class Notifier:
         except Exception as error:  # noqa: BLE001 -- the boundary to training, which goes on whatever Airflow or the disk does
             if not self._failing:
                 what = str(error) if isinstance(error, SeawallError) else type(error).__name__
-                _log.warning("Airflow was not told about %d checkpoints yet; it is tried again: %s", self.waiting, what)
+                _log.warning("Airflow was not told about every checkpoint yet; it is tried again: %s", what)
             self._failing = True
             return False
 
