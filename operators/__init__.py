@@ -1,12 +1,12 @@
-"""Airflow operators, sensors, triggers, hooks and notifiers. Import them as ``seawall.operators``.
+"""Airflow operators and hooks. Import them as ``seawall.operators``.
 
 A few lines each around one function of the library, and no decision of their own: what an operator does can be done from
 the command line, with the same outcome. Together with ``seawall.plugins`` and the files in ``dags/`` this is all that
 imports Airflow (an import contract holds it).
 
-* Triggers only observe. Airflow rebuilds one from ``serialize()`` after its host dies, and runs it from the start.
-* Operators read ``data_interval_start`` through one function, which falls back to ``run_after``: runs that were started by an
-  asset or by hand have no interval.
-
-The operators arrive with the Airflow suite.
+* :mod:`.base` — what all share: backfills act on nothing, errors become Airflow's by their type.
+* :mod:`.sync` — plan, seal a batch, commit, fill. :mod:`.verify` — due, check, certify. :mod:`.restore`. :mod:`.runs`.
+* :mod:`.work` — from what mapped tasks returned to what the next ones get.
+* :mod:`.window` — the one place that reads data intervals: runs that were started by an asset or by hand have none.
+* :mod:`.site`, :mod:`.store_hook`, :mod:`.roles` — seawall.toml, Airflow's connections, pools and queues.
 """

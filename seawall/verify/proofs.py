@@ -157,7 +157,7 @@ def parse_batch(
         canonical.hex_field(document, "verifier", 16, where=where),
         canonical.number_field(document, "seq", where=where),
         canonical.hex32_field(document, "prev", where=where),
-        tuple(_parse_proof(item, where) for item in canonical.list_field(document, "proofs", where=where)),
+        tuple(parse_proof(item, where) for item in canonical.list_field(document, "proofs", where=where)),
     )
     if (batch.run, batch.verifier, batch.seq, batch.prev) != (run, verifier, seq, prev) or verifier not in signers:
         raise TrustError(
@@ -168,7 +168,8 @@ def parse_batch(
     return batch
 
 
-def _parse_proof(item: object, where: str) -> Proof:
+def parse_proof(item: object, where: str) -> Proof:
+    """Back from :meth:`Proof.document`; :class:`CorruptError` for anything else."""
     if not isinstance(item, dict):
         raise CorruptError("a proof is not an object", where=where)
     result = canonical.text_field(item, "result", where=where)

@@ -1,0 +1,58 @@
+"""What an Airflow worker can use: seawall.toml as the configuration names it, credentials from Airflow's connections."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seawall.cli.config import find_config
+from seawall.cli.site import Site
+from seawall.stores.configuration import StoreSettings
+
+if TYPE_CHECKING:
+    from seawall.stores.s3_session import AwsKeys
+
+SECTION = "seawall"
+
+
+def setting(option: str, default: str = "") -> str:
+    """An option of ``[seawall]`` in Airflow's configuration, or ``AIRFLOW__SEAWALL__<OPTION>``."""
+    from airflow.sdk.configuration import conf
+
+    return str(conf.get(SECTION, option, fallback=default) or default)
+
+
+def connection_keys(conn_id: str) -> "Callable[[], AwsKeys]":
+    """Credentials of an Amazon connection, asked for again whenever a store's have run out."""
+
+    def keys() -> "AwsKeys":
+        from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+
+        from seawall.errors import StoreRefusedError
+        from seawall.stores.s3_session import AwsKeys
+
+        # A new session each time: the hook reads the connection again, so a rotated key or an expired role counts.
+        found = AwsBaseHook(aws_conn_id=conn_id, client_type="s3").get_session().get_credentials()
+        if found is None:
+            raise StoreRefusedError(
+                "the Airflow connection leads to no credentials", where=conn_id, do="give it a key, a role or a profile"
+            )
+        frozen = found.get_frozen_credentials()
+        return AwsKeys(str(frozen.access_key), str(frozen.secret_key), frozen.token)
+
+    return keys
+
+
+class AirflowSite(Site):
+    """A site whose stores may take their credentials from Airflow (``aws_conn_id`` in seawall.toml)."""
+
+    def _keys(self, settings: StoreSettings) -> "Callable[[], AwsKeys] | None":
+        return connection_keys(settings.aws_conn_id) if settings.aws_conn_id else None
+
+
+def airflow_site(path: str = "") -> AirflowSite:
+    """The site of ``path``, else of ``[seawall] config``, else of ``$SEAWALL_CONFIG``.
+
+    Raises :class:`~seawall.errors.ConfigurationError` when there is no such file.
+    """
+    named = path or setting("config")
+    return AirflowSite(find_config(Path(named) if named else None))

@@ -1,0 +1,28 @@
+"""The stretch of time that a run of a DAG is about."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+BACKFILL = "backfill"
+FALLBACK = timedelta(hours=1)
+"""Length of the window of a run without a data interval: that of the hourly DAGs."""
+
+
+def window(context: Mapping[str, Any]) -> tuple[datetime, datetime]:
+    """Start and end of the run's data interval.
+
+    Runs that an asset or a person started have none (apache/airflow issues 58516 and 46194): they are about the hour that ended when
+    they were asked for.
+    """
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if start is not None and end is not None:
+        return start, end
+    run_after: datetime = context["dag_run"].run_after
+    return run_after - FALLBACK, run_after
+
+
+def is_backfill(context: Mapping[str, Any]) -> bool:
+    """Whether the run fills in the past. Such a run acts on nothing: what it would copy, prove or announce is the present."""
+    run = context.get("dag_run")
+    return run is not None and getattr(run, "run_type", None) == BACKFILL

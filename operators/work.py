@@ -1,0 +1,43 @@
+"""From what mapped tasks returned to what the next mapped tasks get. Pure.
+
+Airflow does not map inside of a mapped group, so the batches of all runs are one list. What is missing from the input belongs to tasks that
+failed or were skipped: it is left out, and the other runs go on.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+
+def batches_to_seal(plans: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a batch: run, sealing, path, batch."""
+    return [
+        {"run": plan["run"], "sealing": plan["sealing"], "path": plan["path"], "batch": batch}
+        for plan in plans
+        if plan
+        for batch in plan["batches"]
+    ]
+
+
+def sealings_to_commit(plans: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a plan: run, sealing, verdict. Also for what is committed already: a place may lack its copy."""
+    return [{"run": plan["run"], "sealing": plan["sealing"], "verdict": plan["verdict"]} for plan in plans if plan]
+
+
+def copies_to_fill(commits: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item for each place that has no whole copy yet: run, sealing, store."""
+    return [
+        {"run": commit["run"], "sealing": commit["sealing"], "store": store} for commit in commits if commit for store in commit["missing"]
+    ]
+
+
+def copies_to_verify(due: Iterable[list[dict[str, Any]] | None]) -> list[dict[str, Any]]:
+    """One item a copy: run, sealing, store."""
+    return [copy for of_run in due if of_run for copy in of_run]
+
+
+def fail_with_upstream() -> None:
+    """For a last task with the trigger rule ``one_failed``: Airflow judges a DAG run by its last tasks alone, and those may have nothing
+    to do with the one that failed."""
+    from airflow.sdk.exceptions import AirflowFailException
+
+    raise AirflowFailException("a task before this one failed; the others went on")
