@@ -7,7 +7,6 @@ every rank says so → nothing missing, epoch still open → mark. At whatever i
 import logging
 import os
 import threading
-import warnings
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
@@ -65,8 +64,6 @@ class Checkpointer:
         """
         if not 0 <= epoch <= MAX_NUMBER or keep < 1 or copies_before_pruning < 1:
             raise UsageError("epoch is at least 0, keep and copies_before_pruning are at least 1", where=str(folder))
-        # A save of one process is what it says it is.
-        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
         self.folder = Path(os.path.abspath(folder))
         self.epoch = epoch
         self.ranks = Ranks(timeout)

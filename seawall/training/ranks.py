@@ -1,5 +1,6 @@
 """The processes that save one checkpoint together: all ranks of the default process group, or this one alone."""
 
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -23,6 +24,8 @@ class Ranks:
 
     def __init__(self, timeout: timedelta = DEFAULT_TIMEOUT) -> None:
         """Every rank makes one, in the same order, after ``init_process_group``."""
+        # One process that saves alone does so on purpose.
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
         self.group: dist.ProcessGroup | None = None
         self.rank, self.size = 0, 1
         if dist.is_available() and dist.is_initialized():
