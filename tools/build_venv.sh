@@ -35,7 +35,7 @@ fi
 
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv torch
 .venv/bin/python -m uv pip install --quiet --python .venv/bin/python \
-    --constraints constraints.txt --build-constraints constraints.txt --editable '.[training,dev]'
+    --constraints constraints.txt --build-constraints constraints.txt --editable '.[airflow,training,dev]'
 
 rm -f .venv/.installed-*
 printf '%s\n' "$here" > .venv/.checkout

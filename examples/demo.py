@@ -1,0 +1,313 @@
+"""A run is protected, lost and resumed: real training, real Airflow, a real S3 server, a disk that is gone.
+
+    make demo          (or: python examples/demo.py; KEEP=1 leaves everything running at the end)
+
+A small transformer trains and tells Airflow about every checkpoint. The DAGs take each one to two stores and prove it.
+Then the training process is killed and its folder deleted. The restore DAG rebuilds the newest proved checkpoint, training goes on from
+it, and its losses are compared, bit for bit, with those of a run that was never interrupted. Exits 0 only if all of it
+held.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from seawall.testing.seaweedfs import SeaweedFS
+from tools.local_airflow import LocalAirflow
+
+HERE = Path(__file__).resolve().parent
+RUN = "demo"
+SAVE_EVERY = 30
+MODEL = ["--width", "192", "--layers", "6", "--context", "128", "--batch", "16", "--text-bytes", "2000000", "--deterministic"]
+"""2.8 million parameters: with AdamW's moments 33 MiB a checkpoint, and a step of a third of a second on one core."""
+COMPARED_STEPS = 5
+DEADLINE_SECONDS = 280.0
+"""The whole demo promises five minutes on two cores."""
+
+
+class DemoFailedError(Exception):
+    """Something did not hold. The text says what."""
+
+
+@dataclass
+class Story:
+    """What happened when, and the facts for the report."""
+
+    began: float = field(default_factory=time.monotonic)
+    events: list[tuple[float, str]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def tell(self, what: str) -> float:
+        """Note an event and say it; the seconds since the start."""
+        now = self.seconds
+        self.events.append((now, what))
+        print(f"  {now:6.1f} s  {what}", flush=True)
+        return now
+
+
+class Training:
+    """The training process, its losses, and its end."""
+
+    def __init__(self, folder: Path, losses: Path, *options: str) -> None:
+        self.folder, self.losses = folder, losses
+        command = [sys.executable, str(HERE / "train_tiny.py"), "--folder", str(folder), "--losses", str(losses), *MODEL, *options]
+        self.log = losses.with_suffix(".log")
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+
+    def by_step(self) -> dict[int, str]:
+        """Step → loss as a hexadecimal float, of all whole lines so far."""
+        if not self.losses.exists():
+            return {}
+        rows = [json.loads(line) for line in self.losses.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return {row["step"]: row["loss"] for row in rows}
+
+    def kill(self) -> None:
+        """What a power cut does."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def check_alive(self) -> None:
+        if self.process.poll() not in (None, 0):
+            raise DemoFailedError(f"training ended with {self.process.returncode}:\n{self.log.read_text()[-2000:]}")
+
+
+def seawall(site: Path, *arguments: str) -> dict[str, Any]:
+    """One command of the command line; its JSON."""
+    program = Path(sys.executable).parent / "seawall"
+    done = subprocess.run([str(program), *arguments, "--config", str(site / "seawall.toml"), "--json"], capture_output=True, text=True)
+    if done.returncode:
+        raise DemoFailedError(f"seawall {arguments[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def wait_for(what: str, answer: Callable[[], Any], story: Story, watch: Training | None = None, every: float = 1.0) -> Any:
+    """Ask until the answer is something; raises when the demo's time is over or the watched training died."""
+    while True:
+        found = answer()
+        if found:
+            return found
+        if watch is not None:
+            watch.check_alive()
+        if story.seconds > DEADLINE_SECONDS:
+            raise DemoFailedError(f"no {what} after {DEADLINE_SECONDS:.0f} s")
+        threading.Event().wait(every)
+
+
+def prepare(folder: Path, server: SeaweedFS) -> Path:
+    """seawall.toml, keys and stores; the run is opened with an empty folder for its checkpoints."""
+    os.environ.update(
+        AWS_ACCESS_KEY_ID=server.keys.access_key_id, AWS_SECRET_ACCESS_KEY=server.keys.secret_access_key, AWS_REGION="us-east-1"
+    )
+    server.create_bucket("checkpoints")
+    site = folder / "site"
+    program = str(Path(sys.executable).parent / "seawall")
+    stores = ["--store", "a=s3://checkpoints/seawall", "--endpoint", f"a={server.endpoint}", "--store", f"c=file://{folder}/site-c"]
+    for words in (
+        [program, "init", "--folder", str(site), *stores, "--json"],
+        [program, "run", "open", RUN, "--path", str(folder / "checkpoints"), "--config", str(site / "seawall.toml"), "--json"],
+    ):
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode:
+            raise DemoFailedError(done.stdout + done.stderr)
+    return site
+
+
+def proved_step(site: Path) -> dict[str, Any] | None:
+    """The recovery point, once there is one."""
+    point = seawall(site, "copies", RUN).get("recovery_point")
+    return point if isinstance(point, dict) else None
+
+
+def wake(airflow: LocalAirflow) -> None:
+    """DAGs are created paused; the demo's are started."""
+    for dag in ("seawall_sync", "seawall_verify", "seawall_restore"):
+        airflow.request("PATCH", f"/api/v2/dags/{dag}", json={"is_paused": False})
+
+
+def all_dags(airflow: LocalAirflow) -> bool:
+    known = {dag["dag_id"] for dag in airflow.request("GET", "/api/v2/dags?limit=100")["dags"]}
+    return {"seawall_sync", "seawall_verify", "seawall_restore"} <= known
+
+
+def restore_by_dag(airflow: LocalAirflow, target: Path, story: Story) -> None:
+    """Trigger the restore DAG as a person on call would, and wait for it."""
+    body = {"dag_run_id": f"demo-{int(time.time())}", "logical_date": None, "conf": {"run": RUN, "target": str(target)}}
+    run_id = airflow.request("POST", "/api/v2/dags/seawall_restore/dagRuns", json=body)["dag_run_id"]
+
+    def ended() -> str:
+        state = str(airflow.request("GET", f"/api/v2/dags/seawall_restore/dagRuns/{run_id}")["state"])
+        return state if state in ("success", "failed") else ""
+
+    state = wait_for("end of the restore DAG", ended, story)
+    if state != "success":
+        raise DemoFailedError(f"the restore DAG ended as {state}: see {airflow.folder / 'log'}")
+
+
+def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path, LocalAirflow]:
+    """The whole story; raises :class:`DemoFailedError` when something does not hold."""
+    server = stack.enter_context(SeaweedFS(folder / "s3"))
+    site = prepare(folder, server)
+    story.tell("an S3 server runs, keys and stores are made, the run is open")
+    airflow = LocalAirflow(folder / "airflow", seawall_config=site / "seawall.toml")
+    stack.callback(airflow.stop)
+    airflow.start()
+    wait_for("DAGs", lambda: all_dags(airflow), story)
+    wake(airflow)
+    story.tell(f"Airflow runs: {airflow.url}")
+    checkpoints = folder / "checkpoints"
+    notify = ["--notify", airflow.url, "--credentials", str(airflow.folder / "notify.json")]
+    # The losses lie elsewhere: they are the evidence, not the checkpoint.
+    training = Training(checkpoints, folder / "losses.jsonl", "--steps", "100000", "--save-every", str(SAVE_EVERY), *notify)
+    stack.callback(training.kill)
+    wait_for("first step", lambda: training.by_step(), story, training)
+    story.tell("training runs and tells Airflow about each checkpoint")
+    wait_for("synced checkpoint", lambda: seawall(site, "copies", RUN)["checkpoints"], story, training, every=2)
+    story.tell("the sync DAG has taken a checkpoint to both stores")
+    point = wait_for("proved checkpoint", lambda: proved_step(site), story, training, every=2)
+    story.tell(f"the verify DAG has proved step {point['step']} to {point['level']}")
+
+    training.kill()
+    killed_at = datetime.now(UTC)
+    done = training.by_step()
+    shutil.rmtree(checkpoints)
+    lost_at = story.tell(f"the training process is killed at step {max(done)} and its checkpoints are deleted")
+    point = proved_step(site) or point
+    restored = folder / "restored"
+    reference = Training(
+        folder / "reference", folder / "reference.jsonl", "--steps", str(point["step"] + COMPARED_STEPS), "--save-every", "1000000"
+    )
+    stack.callback(reference.kill)
+    restore_by_dag(airflow, restored, story)
+    story.tell(f"the restore DAG has rebuilt step {point['step']}")
+    options = ["--resume-from", str(restored), "--steps", str(point["step"] + COMPARED_STEPS), "--save-every", "1000000"]
+    resumed = Training(folder / "resumed", folder / "resumed.jsonl", *options)
+    stack.callback(resumed.kill)
+    wait_for("resumed step", lambda: resumed.by_step(), story, resumed, every=0.2)
+    back_at = story.tell(f"training goes on at step {min(resumed.by_step())}")
+    resumed.process.wait()
+    reference.process.wait()
+    resumed.check_alive()
+    reference.check_alive()
+    compare(point, done, resumed.by_step(), reference.by_step())
+    story.tell(f"its next {COMPARED_STEPS} losses are those of a run that was never interrupted, bit for bit")
+    story.facts = facts(point, done, killed_at, back_at - lost_at, restored)
+    return site, airflow
+
+
+def compare(point: dict[str, Any], done: dict[int, str], resumed: dict[int, str], reference: dict[int, str]) -> None:
+    """Every loss after the restored step, in three runs."""
+    steps = range(point["step"] + 1, point["step"] + 1 + COMPARED_STEPS)
+    for step in steps:
+        if not resumed.get(step) or resumed.get(step) != reference.get(step):
+            raise DemoFailedError(f"the loss of step {step} differs: {resumed.get(step)} resumed, {reference.get(step)} uninterrupted")
+        if step in done and done[step] != resumed[step]:
+            raise DemoFailedError(f"the loss of step {step} differs from the one before the disk was lost")
+
+
+def facts(point: dict[str, Any], done: dict[int, str], killed_at: datetime, rto_seconds: float, restored: Path) -> dict[str, Any]:
+    last = max(done)
+    saved_at = datetime.fromisoformat(json.loads((restored / "_COMMITTED").read_text())["saved_at"])
+    return {
+        "restored_step": point["step"],
+        "last_step_before_the_loss": last,
+        "steps_lost": last - point["step"],
+        "rpo_seconds": round((killed_at - saved_at).total_seconds(), 1),
+        "rto_seconds": round(rto_seconds, 1),
+        "restored_bytes": sum(path.stat().st_size for path in restored.rglob("*") if path.is_file()),
+        "level": point["level"],
+        "stores": point["stores"],
+        "losses_compared": COMPARED_STEPS,
+    }
+
+
+def report(story: Story, folder: Path, held: bool, why: str) -> Path:
+    """JSON for programs; the path is printed last."""
+    target = folder / "report.json"
+    document = {
+        "held": held,
+        "why": why,
+        "at": datetime.now(UTC).isoformat(),
+        "seconds": round(story.seconds, 1),
+        **story.facts,
+        "events": [{"at_seconds": round(at, 1), "what": what} for at, what in story.events],
+    }
+    target.write_text(json.dumps(document, indent=1))
+    return target
+
+
+def show(story: Story, path: Path) -> None:
+    """First what was lost and what came back; then the table of what happened when."""
+    known = story.facts
+    print()
+    print(f"LOST       the training process and its disk at step {known['last_step_before_the_loss']}")
+    print(f"CAME BACK  step {known['restored_step']}, {known['restored_bytes'] / 2**20:.1f} MiB, proved to {known['level']}")
+    print(f"RPO        {known['steps_lost']} steps, {known['rpo_seconds']} s of training")
+    print(f"RTO        {known['rto_seconds']} s from the loss to the next step")
+    print(f"LOSS       the next {known['losses_compared']} losses equal those of an uninterrupted run, bit for bit")
+    print()
+    for at, what in story.events:
+        print(f"  {at:6.1f} s  {what}")
+    print(f"\nreport: {path}")
+
+
+@contextlib.contextmanager
+def workplace() -> Iterator[Path]:
+    """A short folder of its own; it stays only with KEEP=1. The report is kept beside the checkout."""
+    folder = Path(tempfile.mkdtemp(prefix="seawall-demo-"))
+    try:
+        yield folder
+    finally:
+        if not os.environ.get("KEEP"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    story = Story()
+    state = HERE.parent / ".state" / "demo"
+    state.mkdir(parents=True, exist_ok=True)
+    with workplace() as folder:
+        with contextlib.ExitStack() as stack:
+            try:
+                _, airflow = play(folder, story, stack)
+            except DemoFailedError as error:
+                print(f"\nIT DID NOT HOLD: {error}", file=sys.stderr)
+                print(f"report: {report(story, state, False, str(error))}")
+                logs = state / "log"
+                shutil.rmtree(logs, ignore_errors=True)
+                shutil.copytree(folder / "airflow" / "log", logs, dirs_exist_ok=True) if (folder / "airflow" / "log").exists() else None
+                return 1
+            show(story, report(story, state, True, ""))
+            if os.environ.get("KEEP"):
+                print(f"Airflow stays up until Ctrl-C: {airflow.url}, user admin, password in {airflow.folder / 'passwords.json'}")
+                with contextlib.suppress(KeyboardInterrupt):
+                    threading.Event().wait()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
