@@ -92,7 +92,6 @@ def plan_sync(
 
     Raises :class:`UsageError` when the checkpoint has no step, :class:`KeyMissingError` when a plan of it is sealed for other keys.
     """
-    refuse_weak(place)
     step = source.inspection.step
     if step is None:
         raise UsageError("the checkpoint's step is not known", where=source.root, do="name it with --step")
@@ -110,6 +109,8 @@ def plan_sync(
             if _same_source(source, view, run, sealing, place, unwrappers):
                 return Unchanged(sealing, step)
             continue
+        # Asked only when something will be written: an unchanged checkpoint costs a constant, small number of requests.
+        refuse_weak(place)
         try:
             assignment = load_assignment(place.store, run, sealing, unwrappers, resolve)
         except NoSuchCopyError:
