@@ -153,6 +153,14 @@ class TestWeakServer:
         assert tree(tmp_path / "out") == tree(source)
         assert desk("sync", RUN, "--json").json["status"] == "unchanged"
 
+    def test_the_first_copy_is_refused_with_the_reason(self, tmp_path: Path, bucket: str, keys: AwsKeys, rclone_s3: RcloneS3) -> None:
+        desk, _ = self._desk(tmp_path, bucket, rclone_s3.endpoint, "a")
+        desk.config.write_text(desk.config.read_text().replace('copies = ["a", "weak"]', 'copies = ["weak", "a"]'))
+        desk.save(100)
+        refused = desk("sync", RUN, "--json", code=7).json
+        assert refused["what"] == "this store can only hold further copies" and "If-None-Match was not refused" in refused["why"]
+        assert not list(desk.store("a").glob("runs/*/sealings")), "nothing was begun"
+
     def test_authority_is_refused_with_the_reason(self, tmp_path: Path, bucket: str, keys: AwsKeys, rclone_s3: RcloneS3) -> None:
         _, refused = self._desk(tmp_path, bucket, rclone_s3.endpoint, "weak", code=7)
         assert refused.json["error"] == "StoreRefusedError"
