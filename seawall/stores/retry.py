@@ -4,13 +4,16 @@ import logging
 from collections.abc import Callable, Iterator
 
 import stamina
+from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
 
 from seawall.errors import StoreError
 from seawall.stores.base import Leftover, Store, Stored
 from seawall.stores.wrapper import Result, Wrapper
 
-# Retries are told to whoever configured logging, instead of to stderr by Python's last resort.
+# Retries are told to whoever configured logging, instead of to stderr by Python's last resort. By itself stamina tells structlog where that
+# is installed (Airflow brings it), which writes to standard output until it is configured: in front of what `--json` prints there.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
+set_on_retry_hooks([LoggingOnRetryHook])
 
 
 def is_transient(error: Exception) -> bool:
