@@ -10,9 +10,7 @@ from seawall.cli.output import emit, say, warn
 from seawall.errors import FreshnessError, StoreError, StoreUnavailableError
 
 if TYPE_CHECKING:
-    from seawall.cli.site import Site
     from seawall.log.entries import SignedEntry
-    from seawall.log.read import LogView
     from seawall.log.state import RunState
 
 app = typer.Typer(no_args_is_help=True, help="The log of a run: its one ordered, signed history.")
@@ -31,64 +29,23 @@ def show(
 ) -> int:
     """Print the newest entries of a run's log, oldest first, after verifying all of it."""
     from seawall.cli.config import find_config
+    from seawall.cli.log_page import entry_document, newest_entries, role_of
     from seawall.cli.site import Site
 
     site = Site(find_config(config))
     view, report = site.view(run)
-    entries = _newest(site, view, last or view.seq)
+    entries = newest_entries(site, view, last or view.seq)
     site.close()
     if json:
         document = {"run": run, "epoch": view.epoch, "entries": view.seq, "digest": view.digest, "freshness": report.freshness.value}
-        emit({**document, "shown": [_document(view.state, entry) for entry in entries]})
+        emit({**document, "shown": [entry_document(view.state, entry) for entry in entries]})
         return 0
     for entry in entries:
         body = entry.entry
-        say(
-            f"{body.seq:>6}  {body.at[:19]}Z  epoch {body.epoch}  {body.kind:<11} {_role(view.state, entry):<11} {_line(view.state, entry)}"
-        )
+        role = role_of(view.state, entry)
+        say(f"{body.seq:>6}  {body.at[:19]}Z  epoch {body.epoch}  {body.kind:<11} {role:<11} {_line(view.state, entry)}")
     say(f"{view.seq} entries, epoch {view.epoch}, freshness {report.freshness.value}{': ' + report.why if report.why else ''}")
     return 0
-
-
-def _newest(site: "Site", view: "LogView", count: int) -> "list[SignedEntry]":
-    """The last ``count`` entries. Their digests lead to that of the verified view, so they are the entries that it was folded from."""
-    from seawall.log.entries import FIRST_SEQ, entry_key, read_entry
-    from seawall.log.read import fetch_entry
-
-    store = site.coordination.store
-    found: list[SignedEntry] = []
-    wanted = view.digest
-    for seq in range(view.seq, max(FIRST_SEQ, view.seq - count + 1) - 1, -1):
-        where = f"{store.url} {entry_key(view.run, seq)}"
-        data = fetch_entry(store, view.run, seq)
-        signed = read_entry(data, where=where) if data is not None else None
-        if signed is None or signed.digest != wanted:
-            raise FreshnessError("the log changed while it was read", where=where, do="`seawall log verify` compares all stores")
-        wanted = signed.entry.prev
-        found.append(signed)
-    return found[::-1]
-
-
-def _role(state: "RunState", signed: "SignedEntry") -> str:
-    key = state.trust.keys.get(signed.signer) if state.trust is not None else None
-    return key.role if key is not None else "unknown"
-
-
-def _document(state: "RunState", signed: "SignedEntry") -> dict[str, Any]:
-    entry = signed.entry
-    orphan = next((record.orphan for record in state.orphans.values() if record.seq == entry.seq), "")
-    return {
-        "seq": entry.seq,
-        "at": entry.at,
-        "epoch": entry.epoch,
-        "kind": entry.kind,
-        "operation": entry.op,
-        "signer": signed.signer,
-        "role": _role(state, signed),
-        "digest": signed.digest,
-        "orphan": orphan,
-        "body": entry.body.as_document(),
-    }
 
 
 def _line(state: "RunState", signed: "SignedEntry") -> str:
