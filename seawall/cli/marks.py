@@ -38,7 +38,7 @@ def quarantine(
     what = f"quarantine of sealing {sealing}"
     if dry_run:
         return _would(site, view, what, json)
-    after = verbs.quarantine(site.coordination.store, view, sealing, reason, _speaker(site), site.clock)
+    after = verbs.quarantine(site.coordination.store, view, sealing, reason, speaker(site), site.clock)
     return _tell(site, view, after, _mark(after, sealing, reason), what, json)
 
 
@@ -56,7 +56,7 @@ def hold(
     what = f"hold of run {run}"
     if dry_run:
         return _would(site, view, what, json)
-    after = verbs.hold(site.coordination.store, view, reason, _speaker(site), site.clock)
+    after = verbs.hold(site.coordination.store, view, reason, speaker(site), site.clock)
     return _tell(site, view, after, _mark(after, "", reason), what, json)
 
 
@@ -109,7 +109,7 @@ def _checked_id(text: str) -> str:
     return text
 
 
-def _speaker(site: "Site") -> "SigningKey":
+def speaker(site: "Site") -> "SigningKey":
     """Who may quarantine and hold: an operator, and on a host without an operator's key a verifier."""
     return site.signing_key("operator" if site.has_signing_key("operator") or not site.has_signing_key("verifier") else "verifier")
 

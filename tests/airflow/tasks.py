@@ -1,6 +1,7 @@
 """Operators run by hand: a site with two file stores, and what Airflow would tell a task."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +14,7 @@ from seawall.operators.runs import ListRunsOperator
 from seawall.operators.sync import CommitOperator, FillOperator, PlanSyncOperator, SealBatchOperator
 from seawall.operators.verify import CertifyOperator, DueCopiesOperator, VerifyOperator
 from seawall.operators.work import batches_to_seal, copies_to_fill, copies_to_verify, sealings_to_commit
-from tests.protect.command_line import RUN, Desk
+from tests.protect.command_line import RUN, Desk, new_desk
 
 
 def context(**more: Any) -> Any:
@@ -44,10 +45,13 @@ class Hand:
     def fill(self, commits: list[Any]) -> list[Any]:
         return [self.run(FillOperator, **copy) for copy in copies_to_fill(commits)]
 
-    def sync(self) -> list[Any]:
+    def sync_without_filling(self) -> list[Any]:
         plan = self.plan()
         self.seal(plan)
-        commits = self.commit(plan)
+        return self.commit(plan)
+
+    def sync(self) -> list[Any]:
+        commits = self.sync_without_filling()
         self.fill(commits)
         return commits
 
@@ -64,11 +68,9 @@ class Hand:
         return self.run(ListRunsOperator, **arguments)
 
 
-def new_hand(folder: Path, batch_bytes: int | None = None) -> Hand:
+def new_hand(folder: Path, batch_bytes: int | None = None, stores: Sequence[str] = ("a", "c")) -> Hand:
     """A site with an open run; with ``batch_bytes`` its checkpoints are sealed in several batches."""
-    from tests.protect.command_line import new_desk
-
-    desk = new_desk(folder)
+    desk = new_desk(folder, stores)
     if batch_bytes is not None:
         table = f"[runs.{json.dumps(RUN)}]\n"
         text = desk.config.read_text()
