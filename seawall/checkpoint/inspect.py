@@ -140,6 +140,9 @@ def inspect_folder(folder: Folder, deep: bool, mark: str, layout: str) -> Inspec
         inspect_loose(look)
     elif not look.found.files:
         look.found.add(Verdict.INCOMPLETE, "the folder is empty")
+    elif all(part.startswith(".") for part in (file.split("/", 1)[0] for file in look.found.files)):
+        # What a trainer keeps beside its checkpoints (a spool, a lock) is there before the first of them.
+        look.found.add(Verdict.INCOMPLETE, "nothing but hidden files is there yet")
     else:
         inspect_files(look)
         look.found.add(Verdict.UNKNOWN, "nothing here is of a layout that seawall reads")

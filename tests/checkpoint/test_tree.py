@@ -38,6 +38,14 @@ def test_a_layout_may_be_asked_for(tmp_path: Path, layout: str) -> None:
     assert (found.layout, found.verdict, found.step, found.world_size) == ("rank-shards", Verdict.OK, 100, 2)
 
 
+def test_a_run_folder_with_hidden_files_only_is_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / ".spool").mkdir()
+    (tmp_path / ".spool" / "event.json").write_text("{}")
+    assert inspect(tmp_path).verdict is Verdict.INCOMPLETE
+    (tmp_path / "notes.txt").write_text("a file that everybody sees")
+    assert inspect(tmp_path).verdict is Verdict.UNKNOWN
+
+
 def test_a_raw_dump_beside_a_mark_is_opaque_and_without_one_is_not(tmp_path: Path) -> None:
     folder = tmp_path / "step_5"
     folder.mkdir()
