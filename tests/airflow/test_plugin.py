@@ -77,6 +77,20 @@ def test_a_plugins_folder_that_is_ours_registers_nothing() -> None:
     assert list(find_path_from_directory(str(CHECKOUT / "plugins"), ".airflowignore", "glob")) == []
 
 
+def test_the_connection_form(client: TestClient, tokens: dict[str, str]) -> None:
+    hooks = client.get("/ui/connections/hook_meta", headers=bearer(tokens["admin"])).json()
+    (form,) = [hook for hook in hooks if hook["connection_type"] == "seawall_store"]
+    assert form["hook_name"] == "Seawall store"
+    assert form["standard_fields"]["host"]["title"] == "Store in seawall.toml"
+    assert {name for name, field in form["standard_fields"].items() if field and field["hidden"]} == {
+        "login",
+        "password",
+        "port",
+        "url_schema",
+    }
+    assert set(form["extra_fields"]) == {"aws_conn_id", "config"}
+
+
 @pytest.mark.parametrize(("method", "path"), routes())
 def test_no_route_answers_who_is_not_known(client: TestClient, method: str, path: str) -> None:
     url = "/seawall" + path.replace("{run}", RUN)
