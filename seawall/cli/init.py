@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from seawall.cli.options import JsonOption
-from seawall.cli.output import emit, say
+from seawall.cli.output import emit, say, warn
 from seawall.clock import SystemClock
 from seawall.errors import ConfigurationError, CorruptError, ObjectExistsError, UsageError
 
@@ -19,22 +19,30 @@ _KEYS = "keys"
 
 def init(
     store: Annotated[
-        list[str], typer.Option("--store", help="NAME=URL of a place for copies; give it for each. The last is the coordination store.")
-    ],
+        list[str] | None,
+        typer.Option("--store", help="NAME=URL of a place for copies; give it for each. The last is the coordination store."),
+    ] = None,
     endpoint: Annotated[
         list[str] | None, typer.Option("--endpoint", help="NAME=URL of the S3 server of a store, where it is not AWS.")
     ] = None,
     coordination: Annotated[str | None, typer.Option("--coordination", help="Name of the store whose log is the authority.")] = None,
     folder: Annotated[Path, typer.Option("--folder", help="Where seawall.toml and keys/ are written.")] = Path("."),
+    airflow: Annotated[
+        Path | None, typer.Option("--airflow", help="The dags_folder of an Airflow: write the DAG files there. Needs no --store.")
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """Make keys and seawall.toml in a folder, and prepare its stores. Running it again only prepares the stores."""
     from seawall.cli.config import FILE_NAME
     from seawall.cli.site import Site
 
+    if airflow is not None and not store:
+        return _dag_files(airflow, json)
     path = folder.absolute() / FILE_NAME
     fresh = not path.exists()
     if fresh:
+        if not store:
+            raise UsageError("a new site needs a place for copies", do="give --store NAME=URL for each")
         stores = _pairs(store, "--store")
         endpoints = _pairs(endpoint or [], "--endpoint")
         coordinator = coordination or list(stores)[-1]
@@ -45,6 +53,8 @@ def init(
     prepared = _prepare_stores(site)
     site.close()
     keys = path.parent / _KEYS
+    if airflow is not None:
+        _dag_files(airflow, json=False, quiet=json)
     if json:
         emit({"config": str(path), "created": fresh, "trust_root": site.config.trust_root, "stores": prepared, "keys": str(keys)})
         return 0
@@ -54,6 +64,19 @@ def init(
     say(f"  trust root {site.config.trust_root}: write it down where no store is")
     if fresh:
         say(f"Move {keys / 'root.key'} and {keys / 'recovery.key'} off this host now: a safe, two places. Daily work needs neither.")
+    return 0
+
+
+def _dag_files(folder: Path, json: bool, quiet: bool = False) -> int:
+    from seawall.cli.airflow import write_dags
+
+    done = write_dags(folder)
+    if json:
+        emit({"folder": str(folder.absolute()), "written": done.written, "unchanged": done.unchanged, "kept": done.kept})
+    elif not quiet:
+        say(f"{folder}: wrote {', '.join(done.written) or 'no DAG file'}")
+    for name in done.kept:
+        warn(f"{folder / name} is another file and was kept; move it away to get the one of this release")
     return 0
 
 
