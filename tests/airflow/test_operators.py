@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -245,3 +246,44 @@ def test_what_a_form_says_is_read_strictly(tmp_path: Path) -> None:
             restore_target(outside, str(tmp_path))
     with pytest.raises(UsageError):
         restore_target("relative", "")
+
+
+def test_nothing_secret_goes_through_airflow(hand: Hand) -> None:
+    """XCom and templates lie in Airflow's database, without a fernet key in plain text."""
+    save(hand)
+    plan = hand.plan()
+    said = [plan, hand.seal(plan), hand.commit(plan), hand.due()]
+    results = hand.check(said[-1])
+    passed_on = json.dumps([*said, results, hand.certify(results)])
+    keys = hand.desk.config.parent / "keys"
+    secrets = {
+        word
+        for path in keys.iterdir()
+        if path.stat().st_mode & 0o077 == 0
+        for word in re.findall(r"[0-9A-Za-z+/=_-]{32,}", path.read_text())
+    }
+    assert len(secrets) >= 6, "the four roles, the root, the keyring, the recovery key"
+    assert [word for word in secrets if word in passed_on] == []
+    assert len(passed_on) < 20_000
+
+
+def test_the_link_leads_to_the_checkpoint(hand: Hand) -> None:
+    from seawall.operators.links import CheckpointLink
+
+    save(hand)
+    task = PlanSyncOperator(task_id="plan", run=RUN, seawall_config=str(hand.desk.config))
+    link = CheckpointLink()
+    assert link.get_link(task, ti_key=None) == "", "a task that came to no checkpoint leads nowhere"  # type: ignore[arg-type]
+    plan = task.execute(context())
+    assert link.get_link(task, ti_key=None) == f"/seawall/?run={RUN}#{plan['sealing']}"  # type: ignore[arg-type]
+
+
+def test_a_store_that_does_not_answer_has_a_check_of_its_own(tmp_path: Path) -> None:
+    hand = new_hand(tmp_path, stores=("a", "b", "c"))
+    save(hand)
+    hand.sync()
+    hand.desk.store("b").rename(tmp_path / "unplugged")
+    assert [copy["store"] for copy in hand.due()] == ["a", "c", "b"]
+    with pytest.raises(AirflowException, match="the folder of the store is not there"):
+        hand.check(hand.due()[2:])
+    assert hand.certify(hand.check(hand.due()[:2]))["copies"] == {"a": "ok", "c": "ok"}
