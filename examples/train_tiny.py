@@ -240,7 +240,7 @@ def parsed() -> argparse.Namespace:
     add("--async", dest="save_async", action="store_true", help="save in the background")
     add("--resume-from", help="a checkpoint, or a run's folder: then its newest complete one")
     add("--run", default="tiny", help="the run's name in seawall.toml")
-    add("--epoch", type=int, default=1, help="the epoch of the run's log that this process is started in (seawall epoch show)")
+    add("--epoch", type=int, default=1, help="the epoch of the run's log that this process is started in (seawall log show)")
     add("--log", help="url of the coordination store: lets this process notice that its epoch was closed, and prune what is proved")
     add("--trust-root", help="ed25519:…, with --log")
     add("--keep", type=int, default=3, help="newest steps that stay in the folder")

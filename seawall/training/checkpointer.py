@@ -21,6 +21,7 @@ from torch.distributed.checkpoint.metadata import Metadata  # noqa: TID253 -- as
 from seawall.clock import Clock, SystemClock
 from seawall.errors import SeawallError, UsageError
 from seawall.training.committed import Committed
+from seawall.training.dcp_failure import first_failure
 from seawall.training.dcp_write import State, write_in_background, write_now
 from seawall.training.epoch import EpochWatch
 from seawall.training.heartbeat import Heartbeat
@@ -78,7 +79,8 @@ class Checkpointer:
         self._being_written: set[int] = set()
         self._pending: Future[Committed] | None = None
         self._background = ThreadPoolExecutor(1, thread_name_prefix="seawall-save")
-        self._pruning = threading.Lock()
+        self._removing = threading.Lock()
+        self._one_pruning = threading.Lock()
         self._prune_now = threading.Event()
         self._closed = False
         self.ranks.first_does(self._take_lock)
@@ -125,17 +127,22 @@ class Checkpointer:
         """
         if self._proved_copies is None or not self.ranks.first:
             return []
-        states = step_states(self.folder)
-        complete = {state.step for state in states if state.complete}
-        marks: dict[int, CommitMark] = {}
-        proved: dict[int, int] = {}
-        for step in candidates(states, self._keep, self._being_written):
-            if step in complete:
-                path = step_folder(self.folder, step)
-                marks[step] = read_mark(path)
-                proved[step] = self._proved_copies(SavedStep(step, marks[step].epoch, path))
-        chosen = prune(states, proved, self._keep, self._needed, self._being_written)
-        removed = [step for step in chosen if self._remove(step, marks.get(step))]
+        with self._one_pruning:
+            states = step_states(self.folder)
+            complete = {state.step for state in states if state.complete}
+            marks: dict[int, CommitMark] = {}
+            proved: dict[int, int] = {}
+            for step in candidates(states, self._keep, self._being_written):
+                if step in complete:
+                    path = step_folder(self.folder, step)
+                    try:
+                        marks[step] = read_mark(path)
+                    except SeawallError:
+                        # Another trainer's mark, which says less than ours: it is not known which copies are of this checkpoint.
+                        continue
+                    proved[step] = self._proved_copies(SavedStep(step, marks[step].epoch, path))
+            chosen = prune(states, proved, self._keep, self._needed, self._being_written)
+            removed = [step for step in chosen if self._remove(step, marks.get(step))]
         if removed:
             _log.info("removed steps %s: each has %d proved copies elsewhere, or was abandoned", removed, self._needed)
         return removed
@@ -150,7 +157,7 @@ class Checkpointer:
             self._background.shutdown()
             if self._lock_descriptor >= 0:
                 # A removal under way ends first: the next trainer may save one of its steps.
-                with self._pruning:
+                with self._removing:
                     os.close(self._lock_descriptor)
                     self._lock_descriptor = -1
 
@@ -169,7 +176,7 @@ class Checkpointer:
     def _remove(self, step: int, mark: CommitMark | None) -> bool:
         """Remove one step, unless it is another one by now: proofs take a while to read, and it may be saved again meanwhile."""
         path = step_folder(self.folder, step)
-        with self._pruning:
+        with self._removing:
             if self._closed or step in self._being_written:
                 return False
             same = read_mark(path) == mark if mark is not None else not (path / MARK).exists()
@@ -193,7 +200,7 @@ class Checkpointer:
                 self._watch.refresh()
                 self._watch.check(self.epoch, str(self.folder))
             self._being_written.add(step)
-            with self._pruning:
+            with self._removing:
                 make_ready(self.folder, step)
 
         try:
@@ -204,13 +211,15 @@ class Checkpointer:
         return step_folder(self.folder, step)
 
     def _end(self, write: Callable[[], Metadata], path: Path, step: int, loss: float | None, gradient_norm: float | None) -> Committed:
-        failure, metadata = "", None
+        failure, metadata = None, None
         try:
             metadata = write()
             sync_folder(path)
-        # DCP's own exception is no Exception, and a save that fails must not look like a process that was told to stop.
-        except (Exception, CheckpointException) as error:  # noqa: BLE001 -- whatever a rank's disk did, all ranks raise one error
-            failure = f"{type(error).__name__}: {error}"
+        except CheckpointException as error:
+            rank, cause = first_failure(error)
+            failure = (rank, f"{type(cause).__name__}: {cause}")
+        except Exception as error:  # noqa: BLE001 -- whatever a rank's disk did, all ranks raise one error
+            failure = (self.ranks.rank, f"{type(error).__name__}: {error}")
         failures = self.ranks.gather(failure)
 
         def commit() -> Committed:
@@ -232,7 +241,7 @@ class Checkpointer:
         def give_up() -> Committed:
             # All ranks have answered, so nobody writes there any more; on a full disk the next save needs the room.
             remove_step(path)
-            rank, why = next((rank, text) for rank, text in enumerate(failures) if text)
+            rank, why = next(failed for failed in failures if failed is not None)
             raise SeawallError("the checkpoint was not saved", where=f"{path} rank {rank}", why=why[:2000])
 
         try:

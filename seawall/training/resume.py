@@ -12,6 +12,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader  # noqa: TI
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Verdict
 from seawall.errors import CorruptError, HostileError, IncompleteError, SeawallError, UnknownLayoutError
+from seawall.training.dcp_failure import first_failure
 from seawall.training.ranks import Ranks
 from seawall.training.whole_load import WholeLoadPlanner
 
@@ -64,9 +65,8 @@ def load(folder: str | os.PathLike[str], state: dict[str, Any], *, leave: Sequen
             process_group=ranks.group,
             no_dist=ranks.group is None,
         )
-    # No Exception: `except Exception` in a trainer would not catch it.
     except CheckpointException as error:
-        raise _first_failure(error, resumed.path) from error
+        raise _typed(error, resumed.path) from error
     return resumed
 
 
@@ -87,8 +87,8 @@ def _judge(found: Inspection) -> Resumed:
     return Resumed(found.step, found.epoch, found.path, found.world_size, warnings)
 
 
-def _first_failure(error: CheckpointException, path: str) -> SeawallError:
-    rank, failure = min(((rank, pair[0]) for rank, pair in error.failures.items()), key=lambda item: item[0])
+def _typed(error: CheckpointException, path: str) -> SeawallError:
+    rank, failure = first_failure(error)
     if isinstance(failure, SeawallError):
         return failure
     return CorruptError(

@@ -72,14 +72,15 @@ def finish(
 def lock_folder(folder: Path) -> int:
     """Keep a second trainer of this host out of a run's folder (several nodes saving to one path: apex issue 886).
 
-    The lock goes with the process; its descriptor is returned. Across hosts it holds where the file system has locks; where it has none,
-    the epoch is what keeps a second trainer out. :class:`BusyError` when another process has it.
+    The lock goes with the process; its descriptor is returned. It is a record lock (fcntl(2)), which a forked data loader that outlives a
+    killed trainer does not inherit, and which NFS knows. Where the file system has no locks, the epoch is what keeps a second trainer out.
+    :class:`BusyError` when another process has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
         os.close(descriptor)
         raise BusyError(
             "another process saves into this folder", where=str(folder), do="stop it, or give this run its own folder"

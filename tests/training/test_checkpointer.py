@@ -13,14 +13,17 @@ import torch
 
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Verdict
-from seawall.errors import BusyError, EpochClosedError, SeawallError, UsageError
+from seawall.clock import SystemClock
+from seawall.errors import EpochClosedError, SeawallError, UsageError
 from seawall.training.checkpointer import Checkpointer
 from seawall.training.committed import Committed
+from seawall.training.dcp_write import write_now
 from seawall.training.epoch import EpochWatch
 from seawall.training.heartbeat import Heartbeat
 from seawall.training.mark import MARK, UNFINISHED, read_mark
 from seawall.training.resume import load
 from seawall.training.steps import SavedStep, step_folder, step_states
+from seawall.training.writing import finish, make_ready
 from tests.training.states import SIZE, empty_state, state_of
 
 
@@ -232,11 +235,22 @@ def test_what_somebody_else_put_there_is_not_touched(tmp_path: Path) -> None:
     assert (theirs / "model.safetensors").read_bytes() == b"theirs"
 
 
+SECOND = """
+import sys
+from seawall.errors import BusyError
+from seawall.training.checkpointer import Checkpointer
+try:
+    Checkpointer(sys.argv[1], epoch=1).close()
+except BusyError as error:
+    print(error.what)
+"""
+
+
 def test_two_trainers_in_one_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", SECOND, str(tmp_path)]
     with Checkpointer(tmp_path, epoch=1):
-        with pytest.raises(BusyError):
-            Checkpointer(tmp_path, epoch=1)
-    Checkpointer(tmp_path, epoch=1).close()
+        assert subprocess.check_output(command, text=True) == "another process saves into this folder\n"
+    assert subprocess.check_output(command, text=True) == ""
 
 
 @pytest.mark.parametrize("name", ["step", "global_step", "iteration"])
@@ -279,6 +293,27 @@ def test_old_steps_go_only_when_they_are_proved_elsewhere(tmp_path: Path) -> Non
         "step_00000040",
         "step_00000050",
     ]
+
+
+def test_marks_that_are_not_ours_hold_up_no_pruning(tmp_path: Path) -> None:
+    with Checkpointer(tmp_path, epoch=1, keep=1, copies_before_pruning=1, proved_copies=lambda saved: 9) as checkpointer:
+        for step in (1, 2, 3, 4):
+            checkpointer.save(step, state_of(step))
+            if step < 3:
+                (step_folder(tmp_path, step) / MARK).write_text("" if step == 1 else "{}")
+        checkpointer.prune()
+    assert complete(tmp_path) == [1, 2, 4]
+
+
+def test_a_part_that_is_not_there_is_not_committed(tmp_path: Path) -> None:
+    for number, spoil in enumerate((Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1]))):
+        path = make_ready(tmp_path, number)
+        metadata = write_now(path, state_of(number), None)
+        spoil(path / "__0_0.distcp")
+        with pytest.raises(SeawallError, match="not whole"):
+            finish(path, metadata, step=number, epoch=1, world_size=1, loss=None, gradient_norm=None, clock=SystemClock())
+        assert not (path / MARK).exists()
+        assert inspect(path).verdict >= Verdict.INCOMPLETE
 
 
 def test_pruning_goes_on_in_the_background(tmp_path: Path) -> None:
@@ -329,6 +364,7 @@ FULL = """
 import resource, signal, sys
 from seawall.errors import SeawallError
 from seawall.training.checkpointer import Checkpointer
+from seawall.training.writing import finish, make_ready
 from tests.training.states import state_of
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ import torch
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Verdict
 from seawall.training.resume import load
+from seawall.training.steps import step_states
+from tests.cli.conftest import DemoSite
+from tests.cli.conftest import cli as cli
+from tests.cli.conftest import site as site
+from tests.training.little_airflow import PASSWORD, USERNAME, LittleAirflow
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = str(ROOT / "examples" / "train_tiny.py")
@@ -71,6 +77,38 @@ def test_after_a_kill_every_loss_is_the_one_of_a_run_that_was_not_killed(tmp_pat
     board = json.loads((tmp_path / "board" / "tiny" / "rank-00000.json").read_text())
     assert (board["phase"], board["step"], board["epoch"]) == ("ended", 14, 1)
     assert float(board["loss"]).hex() == reference[14][0]
+
+
+@pytest.mark.slow
+def test_a_trainer_whose_epoch_is_closed_ends_and_what_it_saved_before_is_told_to_airflow(site: DemoSite, tmp_path: Path) -> None:
+    airflow = LittleAirflow()
+    credentials = tmp_path / "airflow.json"
+    credentials.write_text(json.dumps({"username": USERNAME, "password": PASSWORD}))
+    credentials.chmod(0o600)
+    root = tomllib.loads(site.config.read_text())["trust_root"]
+    options = ["--run", "gpt", "--folder", site.source, "--save-every", 2, "--log", (site.folder / "c").as_uri(), "--trust-root", root]
+    # It would train for ever; a look at the log is due with every save.
+    process = subprocess.Popen(
+        command(*options, "--steps", 10**9, "--keep", 1, "--copies", 2, "--notify", airflow.url, "--credentials", credentials),
+        env=ENVIRONMENT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert airflow.wait_for(2, timeout=100)
+        event = airflow.events[0]["extra"]
+        assert event == {"run": "gpt", "step": 2, "path": str(site.source / "step_00000002"), "epoch": 1}
+        site.good("log", "epoch", "gpt", "--reason", "the zone is gone", "--yes")
+        _, said = process.communicate(timeout=100)
+    finally:
+        process.kill()
+        airflow.stop()
+    assert process.returncode == 1
+    assert "EpochClosedError: this process trains under a closed epoch" in said
+    assert PASSWORD not in said
+    steps = [state.step for state in step_states(site.source) if state.complete]
+    assert steps[:2] == [2, 4], "nothing is proved, so nothing was pruned"
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
