@@ -2,18 +2,17 @@
 
 import logging
 from collections.abc import Callable, Iterator
-
-import stamina
-from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
+from typing import TYPE_CHECKING
 
 from seawall.errors import StoreError
 from seawall.stores.base import Leftover, Store, Stored
 from seawall.stores.wrapper import Result, Wrapper
 
-# Retries are told to whoever configured logging, instead of to stderr by Python's last resort. By itself stamina tells structlog where that
-# is installed (Airflow brings it), which writes to standard output until it is configured: in front of what `--json` prints there.
+if TYPE_CHECKING:
+    import stamina
+
+# Retries are told to whoever configured logging, instead of to stderr by Python's last resort.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
-set_on_retry_hooks([LoggingOnRetryHook])
 
 
 def is_transient(error: Exception) -> bool:
@@ -37,8 +36,20 @@ class RetryStore(Wrapper):
         self._longest_wait = longest_wait
 
     def around(self, method: str, key: str, action: Callable[[], Result]) -> Result:
+        # The first try stands outside of stamina: importing it is a tenth of a small command's time, and a context for each
+        # key of a listing would be most of the listing.
+        try:
+            return action()
+        except StoreError as error:
+            if not is_transient(error):
+                raise
+            failed: StoreError | None = error
         for attempt in self._tries():
             with attempt:
+                if failed is not None:
+                    # The first attempt is the one that failed already; stamina waits after it.
+                    first, failed = failed, None
+                    raise first
                 return action()
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -46,14 +57,18 @@ class RetryStore(Wrapper):
         """Goes on behind the last key that came, instead of from the start."""
         last = after
         objects: Iterator[Stored] | None = None
-        while True:
-            for attempt in self._tries():
-                with attempt:
-                    if objects is None or attempt.num > 1:
-                        objects = self.inner.list(prefix, last)
-                    found = next(objects, None)
-            if found is None:
-                return
+
+        def following() -> Stored | None:
+            nonlocal objects
+            if objects is None:
+                objects = self.inner.list(prefix, last)
+            try:
+                return next(objects, None)
+            except StoreError:
+                objects = None
+                raise
+
+        while (found := self.around("list", prefix, following)) is not None:
             last = found.key
             yield found
 
@@ -63,7 +78,13 @@ class RetryStore(Wrapper):
     def leftovers(self, prefix: str = "") -> Iterator[Leftover]:
         return iter(self.around("leftovers", prefix, lambda: tuple(self.inner.leftovers(prefix))))
 
-    def _tries(self) -> Iterator[stamina.Attempt]:
+    def _tries(self) -> "Iterator[stamina.Attempt]":
+        import stamina
+        from stamina.instrumentation import LoggingOnRetryHook, set_on_retry_hooks
+
+        # By itself stamina tells structlog where that is installed (Airflow brings it), which writes to standard output until
+        # it is configured: in front of what `--json` prints there.
+        set_on_retry_hooks([LoggingOnRetryHook])
         return iter(
             stamina.retry_context(
                 on=is_transient,

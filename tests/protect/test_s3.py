@@ -186,7 +186,7 @@ def test_wrong_credentials(tmp_path: Path, seaweed: SeaweedFS, s3_url: str, monk
     desk("run open", RUN, "--path", desk.checkpoints)
     desk.save(100)
     right = seaweed.keys
-    bad = {"secret": AwsKeys(right.access_key_id, "x" * 40), "unknown key": AwsKeys("AKIANOBODY0000000000", "x" * 40)}[wrong]
+    bad = {"secret": AwsKeys(right.access_key_id, "x" * 40), "unknown key": AwsKeys("nobody", "x" * 40)}[wrong]
     use(bad, monkeypatch)
     refused = desk("sync", RUN, "--json", code=7).json
     assert refused["error"] == "StoreRefusedError" and s3_url.split("/")[2] in refused["where"]
@@ -199,7 +199,7 @@ def test_wrong_credentials(tmp_path: Path, seaweed: SeaweedFS, s3_url: str, monk
 
 def test_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing listens at the endpoint."""
-    use(AwsKeys("AKIANOBODY0000000000", "x" * 40), monkeypatch)
+    use(AwsKeys("nobody", "x" * 40), monkeypatch)
     patient = {"attempts": 2, "seconds": 2.0, "first_wait": 0.01, "longest_wait": 0.02}
     monkeypatch.setattr(RetryStore.__init__, "__kwdefaults__", patient)
     endpoint = f"http://127.0.0.1:{free_port()}"
