@@ -8,5 +8,5 @@ imports Airflow (an import contract holds it).
 * :mod:`.sync` — plan, seal a batch, commit, fill. :mod:`.verify` — due, check, certify. :mod:`.restore`. :mod:`.runs`.
 * :mod:`.work` — from what mapped tasks returned to what the next ones get.
 * :mod:`.window` — the one place that reads data intervals: runs that were started by an asset or by hand have none.
-* :mod:`.site`, :mod:`.store_hook`, :mod:`.roles` — seawall.toml, Airflow's connections, pools and queues.
+* :mod:`.site`, :mod:`.settings`, :mod:`.store_hook`, :mod:`.roles` — seawall.toml, Airflow's connections, pools and queues.
 """

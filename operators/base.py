@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.context import Context
@@ -13,8 +13,10 @@ from seawall.errors import SeawallError
 from seawall.operators.links import CheckpointLink
 from seawall.operators.outcomes import airflow_error
 from seawall.operators.roles import RETRIES, RETRY_DELAY, TIME_LIMIT
-from seawall.operators.site import AirflowSite, airflow_site
 from seawall.operators.window import is_backfill
+
+if TYPE_CHECKING:
+    from seawall.operators.site import AirflowSite
 
 
 class SeawallOperator(BaseOperator):
@@ -47,6 +49,8 @@ class SeawallOperator(BaseOperator):
         """Act, unless the run is a backfill; errors of the library become Airflow's by their type."""
         if is_backfill(context) and not self.in_backfill:
             raise AirflowSkipException("a backfill acts on nothing: checkpoints are copied and proved as they are now")
+        from seawall.operators.site import airflow_site
+
         try:
             site = airflow_site(self.seawall_config)
             try:
@@ -57,5 +61,5 @@ class SeawallOperator(BaseOperator):
             raise airflow_error(error) from error
 
     @abstractmethod
-    def act(self, site: AirflowSite, context: Context) -> Any:
+    def act(self, site: "AirflowSite", context: Context) -> Any:
         """The verb. What it returns goes through XCom: a few words as JSON, no key, no list of files."""

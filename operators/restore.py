@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions.context import Context
 
 from seawall.errors import StoreError, UsageError
 from seawall.operators.base import SeawallOperator
-from seawall.operators.site import AirflowSite, setting
+from seawall.operators.settings import setting
+
+if TYPE_CHECKING:
+    from seawall.operators.site import AirflowSite
 
 
 class RestoreOperator(SeawallOperator):
@@ -42,7 +45,7 @@ class RestoreOperator(SeawallOperator):
         self.unproved = unproved
         self.quarantined = quarantined
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.errors import NoSuchCopyError
         from seawall.protect.choose import Wanted, choose
         from seawall.protect.from_copies import restore_from_copies

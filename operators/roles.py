@@ -5,7 +5,7 @@ keys.
 from datetime import timedelta
 from typing import Any
 
-from seawall.operators.site import setting
+from seawall.operators.settings import setting
 
 RETRIES = 3
 RETRY_DELAY = timedelta(minutes=1)

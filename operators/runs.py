@@ -1,13 +1,15 @@
 """Which runs a DAG run is about. Known when a task runs, not when the DAG is parsed."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions.context import Context
 
 from seawall.operators.base import SeawallOperator
-from seawall.operators.site import AirflowSite
 from seawall.operators.window import window
+
+if TYPE_CHECKING:
+    from seawall.operators.site import AirflowSite
 
 
 class ListRunsOperator(SeawallOperator):
@@ -23,7 +25,7 @@ class ListRunsOperator(SeawallOperator):
         self.run = run
         self.trained_here = trained_here
 
-    def act(self, site: AirflowSite, context: Context) -> list[str]:
+    def act(self, site: "AirflowSite", context: Context) -> list[str]:
         start, end = window(context) if context.get("dag_run") is not None else (None, None)
         self.log.info("window %s to %s", start, end)
         if self.run:

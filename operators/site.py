@@ -1,4 +1,7 @@
-"""What an Airflow worker can use: seawall.toml as the configuration names it, credentials from Airflow's connections."""
+"""What an Airflow worker can use: seawall.toml as the configuration names it, credentials from Airflow's connections.
+
+Imported by tasks when they act, and by the API server: it brings the library, which a DAG processor has no use for.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,19 +9,11 @@ from typing import TYPE_CHECKING
 
 from seawall.cli.config import find_config
 from seawall.cli.site import Site
+from seawall.operators.settings import setting
 from seawall.stores.configuration import StoreSettings
 
 if TYPE_CHECKING:
     from seawall.stores.s3_session import AwsKeys
-
-SECTION = "seawall"
-
-
-def setting(option: str, default: str = "") -> str:
-    """An option of ``[seawall]`` in Airflow's configuration, or ``AIRFLOW__SEAWALL__<OPTION>``."""
-    from airflow.sdk.configuration import conf
-
-    return str(conf.get(SECTION, option, fallback=default) or default)
 
 
 def connection_keys(conn_id: str) -> "Callable[[], AwsKeys]":

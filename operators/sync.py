@@ -1,13 +1,15 @@
 """Operators of a sync: plan, seal (mapped over batches), commit, fill. Between them goes which sealing it is, never a key."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
 from airflow.sdk.definitions.context import Context
 
 from seawall.operators.base import SeawallOperator
-from seawall.operators.site import AirflowSite
+
+if TYPE_CHECKING:
+    from seawall.operators.site import AirflowSite
 
 
 class PlanSyncOperator(SeawallOperator):
@@ -24,7 +26,7 @@ class PlanSyncOperator(SeawallOperator):
         self.run = run
         self.path = path
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.protect.checkpoint_source import read_source
         from seawall.protect.planning import Unchanged, plan_sync
         from seawall.vault.codecs import Codec
@@ -79,7 +81,7 @@ class SealBatchOperator(SeawallOperator):
         self.path = path
         self.batch = batch
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.protect.assignment import load_assignment
         from seawall.protect.commit import admitted_writers
         from seawall.protect.seal_batch import seal_batch
@@ -123,7 +125,7 @@ class CommitOperator(SeawallOperator):
         self.sealing = sealing
         self.verdict = verdict
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall import __version__
         from seawall.protect.complete import SyncKeys, complete
 
@@ -169,7 +171,7 @@ class FillOperator(SeawallOperator):
         self.sealing = sealing
         self.store = store
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.errors import StoreUnavailableError
         from seawall.protect.complete import SyncKeys, complete
 

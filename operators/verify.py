@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions.context import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from seawall.operators.base import SeawallOperator
-from seawall.operators.site import AirflowSite
+
+if TYPE_CHECKING:
+    from seawall.operators.site import AirflowSite
 
 
 class DueCopiesOperator(SeawallOperator):
@@ -26,7 +28,7 @@ class DueCopiesOperator(SeawallOperator):
         self.level = level
         self.every_hours = every_hours
 
-    def act(self, site: AirflowSite, context: Context) -> list[dict[str, str]]:
+    def act(self, site: "AirflowSite", context: Context) -> list[dict[str, str]]:
         from seawall.errors import StoreError
         from seawall.protect.fill import has_copy
         from seawall.verify.certify import read_proofs
@@ -74,7 +76,7 @@ class VerifyOperator(SeawallOperator):
         self.store = store
         self.level = level
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.verify.certify import proofs_of
         from seawall.verify.check import FAILED, OK
         from seawall.verify.committed import check_committed
@@ -122,7 +124,7 @@ class CertifyOperator(SeawallOperator):
         self.run = run
         self.results = results
 
-    def act(self, site: AirflowSite, context: Context) -> dict[str, Any]:
+    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.verify.check import FAILED
         from seawall.verify.found import certify_once, read_found
 
@@ -144,7 +146,7 @@ class CertifyOperator(SeawallOperator):
         return {"run": self.run, "proofs": len(proofs), "copies": {result["store"]: result["result"] for result in results}}
 
 
-def _level(text: str, site: AirflowSite) -> Any:
+def _level(text: str, site: "AirflowSite") -> Any:
     from seawall.errors import UsageError
     from seawall.verify.levels import Level
 

@@ -5,13 +5,12 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 HAVE_AIRFLOW = importlib.util.find_spec("airflow") is not None
-
-collect_ignore_glob = [] if HAVE_AIRFLOW else ["test_*.py"]
 
 if HAVE_AIRFLOW:
     # Airflow reads these once, at its first import, and creates its folder then; so they are set before and not by a fixture.
@@ -35,16 +34,15 @@ if HAVE_AIRFLOW:
     )
 
 
-class _Reason:
-    """Says in the summary why nothing of this folder ran."""
+class WithoutAirflow(pytest.Module):
+    """A test file that cannot even be imported here; it is skipped with the reason, which the summary prints."""
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        terminalreporter.write_line("tests/airflow: not collected, because Airflow is not installed here (the extra `airflow` brings it)")
+    def collect(self) -> NoReturn:
+        pytest.skip("Airflow is not installed here; the extra `airflow` brings it", allow_module_level=True)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    if not HAVE_AIRFLOW:
-        config.pluginmanager.register(_Reason(), "seawall-airflow-reason")
+def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
+    return None if HAVE_AIRFLOW else WithoutAirflow.from_parent(parent, path=module_path)
 
 
 def pytest_unconfigure() -> None:

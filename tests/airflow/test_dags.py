@@ -1,6 +1,8 @@
 """The DAG files: they load without an error or a deprecated import, mean the same each time, and ask for what a task may count on."""
 
 import json
+import subprocess
+import sys
 import warnings
 from copy import deepcopy
 from datetime import UTC, datetime, timedelta
@@ -128,3 +130,29 @@ def test_the_form_of_a_restore(bag: DagBag) -> None:
     for answers in [*missing, *({"run": "gpt", "target": "/x", **one} for one in wrong)]:
         with pytest.raises(ParamValidationError):
             asked(bag, **answers)
+
+
+def test_parsing_brings_nothing_heavy() -> None:
+    """A DAG processor parses all day; what tasks need is imported by tasks."""
+    program = (
+        "import sys\n"
+        "from airflow.dag_processing.dagbag import DagBag\n"
+        "from airflow.sdk import DAG, AssetOrTimeSchedule, task\n"
+        "before = set(sys.modules)\n"
+        "bag = DagBag(dag_folder=sys.argv[1])\n"
+        "assert len(bag.dags) == 3 and not bag.import_errors\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", f"import json\n{program}", str(CHECKOUT / "dags")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    brought = set(json.loads(done.stdout.splitlines()[-1]))
+    assert {name.split(".")[1] for name in brought if name.startswith("seawall.")} == {"errors", "operators"}
+    assert {name.split(".")[0] for name in brought} & {
+        "boto3",
+        "botocore",
+        "numpy",
+        "torch",
+        "zstandard",
+        "awscrt",
+        "cryptography",
+    } == set()
