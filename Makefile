@@ -16,7 +16,7 @@ WORKERS ?= 2
 # System packages by apt. The core needs none; suites that do will add theirs here.
 SYSTEM_PACKAGES ?=
 
-.PHONY: help venv quickstart test test-all nightly lint format deps bench constraints clean
+.PHONY: help venv quickstart demo up down test test-all nightly lint format deps bench constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -28,6 +28,15 @@ $(STAMP): tools/build_venv.sh
 
 quickstart: $(STAMP)  ## a real checkpoint sealed, damaged, found out and restored, on this machine
 	$(PY) examples/quickstart.py
+
+demo: $(STAMP)  ## a run protected, lost and resumed: training, Airflow, S3; under five minutes (KEEP=1 leaves it up)
+	$(PY) examples/demo.py
+
+up: $(STAMP)  ## Airflow with the DAGs and embedded stores on this machine; prints the URL
+	$(PY) tools/local_airflow.py up
+
+down: $(STAMP)  ## end what `make up` started; the data stays
+	$(PY) tools/local_airflow.py down
 
 test: $(STAMP)  ## all tests but the nightly ones
 	$(PY) -m pytest -n $(WORKERS) --dist loadfile
