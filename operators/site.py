@@ -21,10 +21,17 @@ def connection_keys(conn_id: str) -> "Callable[[], AwsKeys]":
 
     def keys() -> "AwsKeys":
         from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
+        from airflow.sdk import BaseHook
+        from airflow.sdk.exceptions import AirflowNotFoundException
 
         from seawall.errors import StoreRefusedError
         from seawall.stores.s3_session import AwsKeys
 
+        try:
+            # Asked for here, because the hook goes on with whatever credentials the host has when there is no such connection.
+            BaseHook.get_connection(conn_id)
+        except AirflowNotFoundException as error:
+            raise StoreRefusedError("Airflow has no such connection", where=conn_id, do="add it, or change aws_conn_id") from error
         # A new session each time: the hook reads the connection again, so a rotated key or an expired role counts.
         found = AwsBaseHook(aws_conn_id=conn_id, client_type="s3").get_session().get_credentials()
         if found is None:

@@ -91,6 +91,24 @@ def test_the_connection_form(client: TestClient, tokens: dict[str, str]) -> None
     assert set(form["extra_fields"]) == {"aws_conn_id", "config"}
 
 
+def test_the_server_finds_credentials_in_its_own_database(
+    client: TestClient, tokens: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page reads the coordination store with the connection that people typed into the form."""
+    from seawall.operators.site import connection_keys
+
+    # What the commands api-server and scheduler set; without it the library for tasks looks for a task's supervisor.
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    typed = {
+        "connection_id": "seawall_typed",
+        "conn_type": "aws",
+        "login": "typed",
+        "password": "into the form",
+    }  # pragma: allowlist secret
+    assert client.post("/api/v2/connections", headers=bearer(tokens["admin"]), json=typed).status_code == 201
+    assert connection_keys("seawall_typed")().access_key_id == "typed"
+
+
 @pytest.mark.parametrize(("method", "path"), routes())
 def test_no_route_answers_who_is_not_known(client: TestClient, method: str, path: str) -> None:
     url = "/seawall" + path.replace("{run}", RUN)

@@ -92,6 +92,13 @@ def test_a_store_asks_the_connection_that_its_settings_name(tmp_path: Path, monk
     assert asked == ["seawall_s3"]
 
 
+def test_a_connection_that_is_not_there_is_not_replaced_by_the_hosts_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "of the host")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "of the host")
+    with pytest.raises(StoreRefusedError, match="no such connection"):
+        connection_keys("seawall_nowhere")()
+
+
 def test_a_connection_without_credentials_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
