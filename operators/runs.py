@@ -19,6 +19,8 @@ class ListRunsOperator(SeawallOperator):
     """
 
     template_fields: Sequence[str] = ("run", "seawall_config")
+    # It comes to runs, not to a checkpoint.
+    operator_extra_links = ()
 
     def __init__(self, *, run: str = "", trained_here: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
