@@ -1,7 +1,7 @@
 """What all operators share: when they act, with which site, and what their errors mean to Airflow."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -26,7 +26,7 @@ class SeawallOperator(BaseOperator):
     """
 
     template_fields: Sequence[str] = ("seawall_config",)
-    operator_extra_links = (CheckpointLink(),)
+    operator_extra_links: Collection[Any] = (CheckpointLink(),)
     ui_color = "#d6e4ec"
     in_backfill: ClassVar[bool] = False
     """Whether the task does anything when the past is filled in."""
