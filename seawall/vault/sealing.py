@@ -154,16 +154,17 @@ def unlock(sealing: Sealing, unwrappers: Sequence[Unwrapper], rewrappers: Resolv
     not depend on it. Version 1 is the one that was committed, and fixes which data key it is.
     """
     either = _either(sealing, rewrappers)
-    numbers = _keys_versions(sealing)
-    if not numbers or numbers[0] != 1:
-        raise CorruptError("the copy lacks the wrapped keys that were committed", where=sealing.folder, do="use another copy")
-    first = _read_version(sealing, 1, either)
+    try:
+        first = _read_version(sealing, 1, either)
+    except NoSuchObjectError as error:
+        raise CorruptError("the copy lacks the wrapped keys that were committed", where=sealing.folder, do="use another copy") from error
     problem: KeyMissingError | CorruptError | TrustError
     try:
+        # The committed version opens for most, and then nothing has to be listed.
         return first.unwrap(unwrappers)
     except KeyMissingError as error:
         problem = error
-    for number in numbers[1:]:
+    for number in (number for number in _keys_versions(sealing) if number != 1):
         try:
             wrapped = _read_version(sealing, number, either)
             if wrapped.commitment != first.commitment:
