@@ -127,6 +127,7 @@ class CertifyOperator(SeawallOperator):
     def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.verify.check import FAILED
         from seawall.verify.found import certify_once, read_found
+        from seawall.verify.mirror_proofs import spread
 
         results = [result for result in self.results or () if result and result["run"] == self.run]
         if not results:
@@ -137,6 +138,8 @@ class CertifyOperator(SeawallOperator):
         proofs = [proof for result in results for proof in read_found(result["found"], self.run, resolve)]
         view = certify_once(site.coordination.store, view, proofs, site.signing_key("verifier"), site.clock)
         site.remember(view)
+        for name, why in spread(site.coordination.store, view, site.mirrors(self.run)).items():
+            self.log.warning("the mirror in %s is behind: %s", name, why)
         # What is signed says which copies are damaged; the words beside it are for people.
         damaged = sorted({result["store"] for result in results if result["result"] == FAILED})
         if damaged or any(proof.result == FAILED for proof in proofs):

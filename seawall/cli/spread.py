@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from seawall.cli.output import warn
-from seawall.errors import StoreError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
@@ -12,14 +11,10 @@ if TYPE_CHECKING:
 
 def spread(site: "Site", view: "LogView") -> dict[str, str]:
     """Mirror name → why it is behind. The coordination store has the entry already, so a mirror that does not answer is no failure."""
-    from seawall.log.mirror import mirror_log
+    from seawall.verify.mirror_proofs import spread as bring
 
     site.remember(view)
-    behind = {}
-    for name, mirror in site.mirrors(view.run).items():
-        try:
-            mirror_log(site.coordination.store, view, mirror)
-        except StoreError as error:
-            behind[name] = str(error)
-            warn(f"the mirror in {name} is behind: {error}. `seawall log mirror {view.run}` tries again")
+    behind = bring(site.coordination.store, view, site.mirrors(view.run))
+    for name, why in behind.items():
+        warn(f"the mirror in {name} is behind: {why}. `seawall log mirror {view.run}` tries again")
     return behind

@@ -35,6 +35,7 @@ def verify(
     """
     from seawall.cli.config import find_config
     from seawall.cli.site import Site
+    from seawall.cli.spread import spread
     from seawall.verify.certify import certify, proofs_of
     from seawall.verify.check import FAILED
 
@@ -66,8 +67,7 @@ def verify(
             if not json:
                 _show(results[-1])
     if key is not None and proofs:
-        view = certify(site.coordination.store, view, proofs, key, site.clock)
-        site.remember(view)
+        spread(site, certify(site.coordination.store, view, proofs, key, site.clock))
     site.close()
     failed = [result for result in results if result["result"] == FAILED]
     if json:

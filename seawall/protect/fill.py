@@ -3,6 +3,7 @@
 The receipt comes last, so a copy without one is not whole. Running it again finds what is there and goes on.
 """
 
+import contextlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from seawall.vault.seal import PART_BYTES, part_bytes_for
 from seawall.vault.sealing import Sealing
 from seawall.vault.signing import SigningKey
 from seawall.vault.tail import TRAILER_BYTES
+from seawall.vault.wraps import MAX_BYTES as MAX_KEYS_BYTES
+from seawall.vault.wraps import keys_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,15 @@ def fill(
     :class:`CorruptError` when the source is damaged, or the place holds something else under one of the names.
     """
     folder = sealing.folder
-    raw_keys = sealing.store.get(folder + "keys-1.json")
+    raw_keys = sealing.store.get(folder + keys_name(1), 0, MAX_KEYS_BYTES + 1)
     if sha256(raw_keys).digest() != sealing.manifest.keys_digest:
         raise CorruptError("the wrapped keys are not those that were committed", where=f"{sealing.store.url}/{folder}")
-    _put_document(place, folder + "keys-1.json", raw_keys)
+    _put_document(place, folder + keys_name(1), raw_keys)
+    for found in sealing.store.list(folder + "keys-"):
+        # Later versions are checked by whoever opens them; without them, a key that was added since would not open this copy.
+        if found.key != folder + keys_name(1) and found.size <= MAX_KEYS_BYTES:
+            with contextlib.suppress(ObjectExistsError):
+                place.store.put(found.key, sealing.store.get(found.key, 0, MAX_KEYS_BYTES + 1))
     sent = sent or {}
     rows = [row for row in sealing.table.rows if row.name not in sent]
     versions = {name: version for name, version in sent.items() if version is not None}

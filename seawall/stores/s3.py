@@ -193,7 +193,7 @@ class S3Store:
         try:
             if version is not None and version.startswith(ETAG):
                 self._entity_tag_of(key, version)
-            call(self.session, "delete_object", "other", self.where(key), {**name, **version_id(version)}, has_body=False)
+            call(self.wire, "delete_object", "other", self.where(key), {**name, **version_id(version)}, has_body=False)
         except NoSuchObjectError as error:
             if "bucket" in error.what:
                 raise
@@ -206,7 +206,7 @@ class S3Store:
         """Multipart uploads that were begun and neither finished nor aborted, also those still in progress."""
         wanted: dict[str, Any] = {"Bucket": self.bucket, "Prefix": self._prefix + prefix}
         while True:
-            page = call(self.session, "list_multipart_uploads", "read", self.url, wanted)
+            page = call(self.wire, "list_multipart_uploads", "read", self.url, wanted)
             for found in page.get("Uploads", []):
                 yield Leftover(found["Key"][len(self._prefix) :], found["UploadId"], found["Initiated"].astimezone(UTC))
             if not page.get("IsTruncated") or not page.get("NextKeyMarker"):
@@ -217,7 +217,7 @@ class S3Store:
         # Gone already means finished, or aborted by somebody else who cleans up.
         with contextlib.suppress(NoSuchObjectError, StoreAmbiguousError):
             call(
-                self.session,
+                self.wire,
                 "abort_multipart_upload",
                 "other",
                 self.where(leftover.key),
@@ -247,7 +247,7 @@ class S3Store:
         return f"s3://{self.bucket}/{self._prefix}{key}"
 
     def _endpoint(self) -> str:
-        return str(self.session.client()[0].meta.endpoint_url)
+        return self.session.endpoint()
 
     def _exists(self, key: str) -> bool:
         try:
@@ -272,7 +272,7 @@ class S3Store:
     def _pages(self, wanted: dict[str, Any]) -> Iterator[dict[str, Any]]:
         parameters = {"Bucket": self.bucket, **wanted}
         while True:
-            page = call(self.session, "list_objects_v2", "read", self.url, parameters)
+            page = call(self.wire, "list_objects_v2", "read", self.url, parameters)
             yield page
             if not page.get("IsTruncated") or not page.get("NextContinuationToken"):
                 return

@@ -24,7 +24,7 @@ def confirm_finish(wire: S3Wire, session: S3Session, name: dict[str, Any], where
     clock = session.clock
     try:
         deadline = clock.monotonic() + _PATIENCE_SECONDS
-        while _has_rivals(session, name, where) and clock.monotonic() < deadline:
+        while _has_rivals(wire, name, where) and clock.monotonic() < deadline:
             clock.sleep(_POLL_SECONDS)
         head = wire.request("head_object", name, "read", where, {}, needs="content-length")
     except StoreUnavailableError as error:
@@ -45,6 +45,6 @@ def confirm_finish(wire: S3Wire, session: S3Session, name: dict[str, Any], where
     return mine
 
 
-def _has_rivals(session: S3Session, name: dict[str, Any], where: str) -> bool:
-    page = call(session, "list_multipart_uploads", "read", where, {"Bucket": name["Bucket"], "Prefix": name["Key"]})
+def _has_rivals(wire: S3Wire, name: dict[str, Any], where: str) -> bool:
+    page = call(wire, "list_multipart_uploads", "read", where, {"Bucket": name["Bucket"], "Prefix": name["Key"]})
     return any(found["Key"] == name["Key"] for found in page.get("Uploads", []))

@@ -4,16 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 from seawall.stores.s3_errors import Answer, Kind, answer_error, is_expired, lost
-from seawall.stores.s3_session import S3Session, setup_error
-from seawall.stores.s3_wire import unreachable, untrusted
+from seawall.stores.s3_path import CONTROL, parse_answer, path_request
+from seawall.stores.s3_session import setup_error
+from seawall.stores.s3_wire import S3Wire, unreachable, untrusted
 
 
-def call(session: S3Session, operation: str, kind: Kind, where: str, parameters: dict[str, Any], has_body: bool = True) -> dict[str, Any]:
+def call(wire: S3Wire, operation: str, kind: Kind, where: str, parameters: dict[str, Any], has_body: bool = True) -> dict[str, Any]:
     """One control call; credentials that have run out are renewed once.
 
     ``has_body`` says whether a whole answer has one. http.client takes a connection that closes among the headers for the end of the
     headers, and botocore then reads an empty list out of no body at all.
     """
+    session = wire.session
+    if session.in_path and operation in CONTROL:
+        return _in_path(wire, operation, kind, where, parameters)
     from botocore import exceptions
     from botocore.parsers import ResponseParserError
 
@@ -38,6 +42,17 @@ def call(session: S3Session, operation: str, kind: Kind, where: str, parameters:
         except exceptions.BotoCoreError as error:
             raise setup_error(error, where) from error
     raise AssertionError("unreachable: the second round returns or raises")
+
+
+def _in_path(wire: S3Wire, operation: str, kind: Kind, where: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    request = path_request(operation, parameters)
+    if request is None:
+        raise ValueError(f"{operation} has a parameter that is not known: {sorted(parameters)}")
+    headers, body = wire.document(operation, parameters, kind, where, request.headers, request.body)
+    try:
+        return parse_answer(operation, body, headers)
+    except ValueError as error:
+        raise lost(kind, where, f"the answer was cut short: {error}") from error
 
 
 def _answer_of(error: Any) -> Answer:

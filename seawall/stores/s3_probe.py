@@ -100,7 +100,7 @@ def _reports_crc(store: "S3Store", key: str, crc: int, reasons: list[str]) -> bo
 
 def _has_lock(store: "S3Store", reasons: list[str]) -> bool:
     try:
-        answer = call(store.session, "get_object_lock_configuration", "read", store.url, {"Bucket": store.bucket})
+        answer = call(store.wire, "get_object_lock_configuration", "read", store.url, {"Bucket": store.bucket})
     except StoreError as error:
         reasons.append(f"object_lock: not set on this bucket ({error.why or error.what})")
         return False

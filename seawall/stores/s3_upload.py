@@ -41,7 +41,7 @@ class S3Upload:
         self._parts = PartTable(where)
         announced = {"ChecksumAlgorithm": "CRC64NVME", "ChecksumType": "FULL_OBJECT"} if crc else {}
         # "other": a second upload that nobody finishes is a leftover, not damage.
-        answer = call(session, "create_multipart_upload", "other", where, {**name, **announced})
+        answer = call(wire, "create_multipart_upload", "other", where, {**name, **announced})
         self._name: dict[str, Any] = {**name, "UploadId": answer["UploadId"]}
         self._over = False
 
@@ -64,7 +64,7 @@ class S3Upload:
             self._parts.check(crc64, size)
             if self._taken is not None and self._taken():
                 raise ObjectExistsError("an object of this key exists", where=self._where, do="read it and compare before deciding")
-            answer = call(self._session, "complete_multipart_upload", "create", self._where, self._completion(crc64, size))
+            answer = call(self._wire, "complete_multipart_upload", "create", self._where, self._completion(crc64, size))
         except (ObjectExistsError, NoSuchObjectError):
             self.abort()
             raise
@@ -99,5 +99,5 @@ class S3Upload:
             return
         # Gone already means finished, or aborted by somebody who cleans up.
         with contextlib.suppress(NoSuchObjectError, StoreAmbiguousError):
-            call(self._session, "abort_multipart_upload", "other", self._where, self._name, has_body=False)
+            call(self._wire, "abort_multipart_upload", "other", self._where, self._name, has_body=False)
         self._over = True

@@ -18,11 +18,25 @@ from urllib3.util.wait import wait_for_read
 
 from seawall.errors import StoreError, StoreRefusedError, StoreUnavailableError
 from seawall.stores.s3_errors import Answer, Kind, answer_error, is_expired, lost, read_answer, server_moment
+from seawall.stores.s3_path import CONTROL
 from seawall.stores.s3_session import CONNECT_SECONDS, READ_SECONDS, S3Session
 
 _BLOCK_BYTES = 1 << 20
 _TAIL_BYTES = 1 << 16
-_METHODS = {"get_object": "GET", "head_object": "HEAD", "head_bucket": "HEAD", "put_object": "PUT", "upload_part": "PUT"}
+_METHODS = {
+    "get_object": "GET",
+    "head_object": "HEAD",
+    "head_bucket": "HEAD",
+    "put_object": "PUT",
+    "upload_part": "PUT",
+    "create_multipart_upload": "POST",
+    "complete_multipart_upload": "POST",
+    "abort_multipart_upload": "DELETE",
+    "list_multipart_uploads": "GET",
+    "list_objects_v2": "GET",
+}
+_MOST_DOCUMENT_BYTES = 16 << 20
+"""A page of a listing: a thousand keys of a kilobyte, encoded, come to some four MiB."""
 _TRIES = 3
 """First try, one with fresh credentials, one in the bucket's own region."""
 
@@ -39,7 +53,7 @@ class S3Wire:
     """Sends signed requests and keeps the connections."""
 
     def __init__(self, session: S3Session, transfers: int) -> None:
-        self._session = session
+        self.session = session
         self._transfers = transfers
         self._pool: Any = None
         self._pool_lock = threading.Lock()
@@ -73,6 +87,27 @@ class S3Wire:
         finally:
             response.release_conn()
         return reply
+
+    def document(
+        self, operation: str, parameters: dict[str, Any], kind: Kind, where: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[dict[str, str], bytes]:
+        """Headers (names in lower case) and whole body of one control call."""
+        response = self._success(operation, parameters, kind, where, headers, [memoryview(body)] if body else ())
+        answer_headers = {name.lower(): value for name, value in response.headers.items()}
+        try:
+            answer = response.read(_MOST_DOCUMENT_BYTES)
+            if "content-length" not in answer_headers and "transfer-encoding" not in answer_headers and response.status != 204:
+                raise lost(kind, where, "the answer was cut short among its headers")
+            response.drain_conn()
+        except (OSError, http.client.HTTPException, urllib3.exceptions.HTTPError) as error:
+            raise lost(kind, where, _text(error)) from error
+        finally:
+            response.release_conn()
+        if b"<Error>" in answer[:512]:
+            # S3 sends 200 before it completes an upload and may put an error into the body.
+            refusal = read_answer(500, answer_headers, answer)
+            raise answer_error(refusal, kind, where, self.session.clock.now())
+        return answer_headers, answer
 
     def fetch(self, parameters: dict[str, Any], where: str, start: int, length: int | None, into: memoryview | None = None) -> memoryview:
         """Bytes from ``start`` on, at most ``length``, in one request; read into ``into`` where it is given."""
@@ -108,7 +143,7 @@ class S3Wire:
         if answer.status == 404:
             answer = replace(answer, code="NoSuchBucket")
         if answer.status >= 500 or answer.status == 404:
-            raise answer_error(answer, "read", where, self._session.clock.now())
+            raise answer_error(answer, "read", where, self.session.clock.now())
         return server_moment(answer.headers)
 
     def close(self) -> None:
@@ -130,13 +165,13 @@ class S3Wire:
             if operation == "head_object" and not (answer.status == 404 and self._bucket_seen):
                 answer = self._explained(parameters, where) or answer
             region = answer.headers.get("x-amz-bucket-region")
-            if is_expired(answer) and self._session.renew(generation):
+            if is_expired(answer) and self.session.renew(generation):
                 continue
             if region and (answer.status in (301, 307) or answer.code in ("PermanentRedirect", "AuthorizationHeaderMalformed")):
-                self._session.move_to_region(region)
+                self.session.move_to_region(region)
                 continue
             break
-        raise answer_error(answer, kind, where, self._session.clock.now())
+        raise answer_error(answer, kind, where, self.session.clock.now())
 
     def _explained(self, parameters: dict[str, Any], where: str) -> Answer | None:
         """An answer to HEAD has no body that could tell a missing bucket, an expired token and a missing key apart; GET has."""
@@ -148,13 +183,14 @@ class S3Wire:
     def _sent(
         self, operation: str, parameters: dict[str, Any], kind: Kind, where: str, headers: Mapping[str, str], body: Sequence[memoryview]
     ) -> tuple[Any, int]:
-        url, generation = self._session.sign(operation, parameters)
+        url, generation = self.session.sign(operation, parameters)
         outgoing = _Body(body)
         sent_headers = dict(headers)
         method = _METHODS[operation]
-        if method == "PUT":
+        if method in ("PUT", "POST"):
             sent_headers["content-length"] = str(outgoing.nbytes)
-        self._session.heard(operation)
+        # Control calls are named as botocore names them in its events, so that a counter sees one name whoever sends them.
+        self.session.heard("".join(part.capitalize() for part in operation.split("_")) if operation in CONTROL else operation)
         try:
             return (
                 self._connections(url).urlopen(
@@ -193,7 +229,7 @@ class S3Wire:
             "blocksize": _BLOCK_BYTES,
             "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
             "headers": {"user-agent": "seawall"},
-            "ca_certs": self._session.certificates or get_cert_path(True),
+            "ca_certs": self.session.certificates or get_cert_path(True),
         }
         proxy = get_environ_proxies(url).get(urlsplit(url).scheme)
         return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
