@@ -24,8 +24,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from seawall.errors import SeawallError
 from seawall.testing.seaweedfs import SeaweedFS
 from tools.local_airflow import LocalAirflow
 
@@ -119,6 +122,7 @@ def prepare(folder: Path, server: SeaweedFS) -> Path:
     os.environ.update(
         AWS_ACCESS_KEY_ID=server.keys.access_key_id, AWS_SECRET_ACCESS_KEY=server.keys.secret_access_key, AWS_REGION="us-east-1"
     )
+    os.environ.pop("AWS_SESSION_TOKEN", None)
     server.create_bucket("checkpoints")
     site = folder / "site"
     (folder / "checkpoints").mkdir()
@@ -292,18 +296,23 @@ def main() -> int:
         with contextlib.ExitStack() as stack:
             try:
                 _, airflow = play(folder, story, stack)
-            except DemoFailedError as error:
+                show(story, report(story, state, True, ""))
+                if os.environ.get("KEEP"):
+                    print(f"Airflow stays up until Ctrl-C: {airflow.url}, user admin, password in {airflow.folder / 'passwords.json'}")
+                    with contextlib.suppress(KeyboardInterrupt):
+                        threading.Event().wait()
+            except (DemoFailedError, SeawallError, httpx.HTTPError) as error:
                 print(f"\nIT DID NOT HOLD: {error}", file=sys.stderr)
                 print(f"report: {report(story, state, False, str(error))}")
                 logs = state / "log"
                 shutil.rmtree(logs, ignore_errors=True)
-                shutil.copytree(folder / "airflow" / "log", logs, dirs_exist_ok=True) if (folder / "airflow" / "log").exists() else None
+                if (folder / "airflow" / "log").exists():
+                    shutil.copytree(folder / "airflow" / "log", logs)
                 return 1
-            show(story, report(story, state, True, ""))
-            if os.environ.get("KEEP"):
-                print(f"Airflow stays up until Ctrl-C: {airflow.url}, user admin, password in {airflow.folder / 'passwords.json'}")
-                with contextlib.suppress(KeyboardInterrupt):
-                    threading.Event().wait()
+            finally:
+                # A second Ctrl-C must not end the clean-up that the first one began.
+                for number in (signal.SIGINT, signal.SIGTERM):
+                    signal.signal(number, signal.SIG_IGN)
     return 0
 
 

@@ -4,7 +4,6 @@ The modules of the commands are imported all at once, so they import what is hea
 """
 
 import contextlib
-import gc
 import os
 import sys
 import traceback
@@ -104,15 +103,3 @@ def _forget_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
-
-
-def run() -> None:
-    """Entry point of the console script."""
-    # A command makes its modules and models once and ends soon: at Python's own thresholds looking through them again and again
-    # takes about a twentieth of the CPU of a small sync.
-    gc.set_threshold(50_000, 20, 50)
-    sys.exit(main(sys.argv[1:]))
-
-
-if __name__ == "__main__":
-    run()

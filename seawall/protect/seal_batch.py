@@ -21,6 +21,7 @@ from seawall.stores.base import Stored
 from seawall.stores.part_buffers import PartBuffers
 from seawall.vault.batch import Batch, SealedFile, decode_batch
 from seawall.vault.codecs import Codec
+from seawall.vault.drivers import drivers_here
 from seawall.vault.header import CHUNK_BYTES, ObjectKind, object_name
 from seawall.vault.objects import Row, row_of, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
@@ -28,8 +29,6 @@ from seawall.vault.piece_sums import PieceSums, Span, spans_of
 from seawall.vault.seal import Part, Sealer, part_bytes_for, seal_bytes
 from seawall.vault.signing import SigningKey
 
-DRIVERS = 4
-"""Threads that read, hash and encrypt, at most: see :func:`drivers_here`."""
 _READ_BYTES = 1 << 20
 
 
@@ -57,12 +56,6 @@ class _Work:
     behind: Behind
     progress: Progress
     chunk_bytes: int
-
-
-def drivers_here() -> int:
-    """As many drivers as this process has cores, at least two so that one can wait for the disk. Measured on two cores, four took
-    4 % more CPU and 44 MiB more memory, and were no faster."""
-    return max(2, min(DRIVERS, len(os.sched_getaffinity(0))))
 
 
 def seal_batch(

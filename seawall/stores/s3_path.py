@@ -93,8 +93,8 @@ def parse_answer(operation: str, body: bytes, headers: Mapping[str, str]) -> dic
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError as error:
         raise ValueError(f"the answer is no whole XML document: {error}") from error
-    # rclone leaves elements out, IsTruncated too; the root's name it gives.
-    if root.tag.rpartition("}")[2] != _ROOTS[operation]:
+    # rclone leaves elements out (IsTruncated), and "Result" from the name of a root.
+    if root.tag.rpartition("}")[2].removesuffix("Result") != _ROOTS[operation]:
         raise ValueError(f"the answer is a {root.tag}")
     return _READERS[operation](root, headers)
 
@@ -134,10 +134,10 @@ def _objects(root: ElementTree.Element, headers: Mapping[str, str]) -> dict[str,
 
 
 _ROOTS = {
-    "create_multipart_upload": "InitiateMultipartUploadResult",
-    "complete_multipart_upload": "CompleteMultipartUploadResult",
-    "list_multipart_uploads": "ListMultipartUploadsResult",
-    "list_objects_v2": "ListBucketResult",
+    "create_multipart_upload": "InitiateMultipartUpload",
+    "complete_multipart_upload": "CompleteMultipartUpload",
+    "list_multipart_uploads": "ListMultipartUploads",
+    "list_objects_v2": "ListBucket",
 }
 _READERS = {
     "create_multipart_upload": _created,

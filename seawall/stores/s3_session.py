@@ -64,6 +64,7 @@ class S3Session:
         self._credentials: Any = None
         self._signing_region = ""
         self._loaded: Any = None
+        self._read_last = threading.local()
         self._generation = 0
         self.certificates: str | None = None
         """Bundle to check servers with, as the AWS settings name it; None for botocore's own."""
@@ -97,9 +98,8 @@ class S3Session:
         from botocore.exceptions import BotoCoreError
 
         try:
-            request = path_request(operation, parameters) if self.in_path else None
-            if request is not None:
-                return self._signed_path(request, parameters)
+            if self.in_path and (request := path_request(operation, parameters)) is not None:
+                return self._signed_read(request, parameters) if operation == "get_object" else self._signed_path(request, parameters)
             client, generation = self.client()
             return client.generate_presigned_url(operation, Params=parameters, ExpiresIn=URL_SECONDS), generation
         except BotoCoreError as error:
@@ -116,6 +116,18 @@ class S3Session:
             return False
         parts = urlsplit(self._endpoint)
         return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+    def _signed_read(self, request: PathRequest, parameters: dict[str, Any]) -> tuple[str, int]:
+        """The URL of the object that was read last, again while it is young: ranges are no part of what is signed."""
+        of = tuple(sorted(parameters.items()))
+        now = self.clock.monotonic()
+        known = getattr(self._read_last, "signed", None)
+        if known is not None and known[0] == of and known[1][1] == self._generation and now - known[2] < URL_SECONDS / 3:
+            again: tuple[str, int] = known[1]
+            return again
+        signed = self._signed_path(request, parameters)
+        self._read_last.signed = (of, signed, now)
+        return signed
 
     def _signed_path(self, request: PathRequest, parameters: dict[str, Any]) -> tuple[str, int]:
         """A URL signed by botocore without its client. Headers in the request are signed, and have to be sent."""

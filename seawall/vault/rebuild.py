@@ -9,13 +9,12 @@ from pathlib import Path
 
 from seawall.errors import CorruptError, NoSuchObjectError, SeawallError, TrustError
 from seawall.stores.part_buffers import PartBuffers
+from seawall.vault.drivers import drivers_here
 from seawall.vault.inventory import Inventory, InventoryFile
 from seawall.vault.names import posix_bytes, stays_inside
 from seawall.vault.plaintext import plaintext_of
 from seawall.vault.sealing import Sealing
 
-DRIVERS = 4
-"""Threads that decrypt and write."""
 BUFFER_BYTES = 9 << 20
 """For each transfer: a record of 8 MiB and some room."""
 
@@ -41,7 +40,7 @@ def rebuild_files(
     """
     if tree is not None:
         _make_folders(tree, inventory)
-    with ThreadPoolExecutor(transfers, "receiver") as pool, ThreadPoolExecutor(min(DRIVERS, transfers), "driver") as drivers:
+    with ThreadPoolExecutor(transfers, "receiver") as pool, ThreadPoolExecutor(min(drivers_here(), transfers), "driver") as drivers:
         buffers = PartBuffers(transfers * BUFFER_BYTES)
         suffix = _free_suffix(inventory)
 

@@ -18,7 +18,7 @@ READY = "Ctrl-C stops it; the data stays.\n"
 
 def start(folder: Path) -> tuple["subprocess.Popen[str]", dict[str, str]]:
     """A server in a child process, once it says that it is ready; and the settings that it printed."""
-    words = [sys.executable, "-m", "seawall.cli.main", "dev", "s3", "--folder", str(folder)]
+    words = [sys.executable, "-m", "seawall.cli.entry", "dev", "s3", "--folder", str(folder)]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     lines = []

@@ -20,7 +20,7 @@ from seawall.errors import SeawallError
 from tests.cli.checkpoints import safetensors_bytes, write_checkpoint
 from tests.cli.conftest import Cli, DemoSite
 
-PROGRAM = [sys.executable, "-m", "seawall.cli.main"]
+PROGRAM = [sys.executable, "-m", "seawall.cli.entry"]
 
 
 def all_commands() -> Iterator[tuple[tuple[str, ...], Any]]:

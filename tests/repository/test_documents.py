@@ -98,7 +98,7 @@ def test_make_targets_exist(checkout: Path, tracked: dict[str, str]) -> None:
 
 
 def test_commands_exist(checkout: Path, tracked: dict[str, str]) -> None:
-    assert importlib.util.find_spec("seawall.cli.main"), "pyproject.toml names seawall.cli.main:run as the program"
+    assert importlib.util.find_spec("seawall.cli.entry"), "pyproject.toml names seawall.cli.entry:run as the program"
     unknown = {str(path.relative_to(checkout)): unknown_commands(path.read_text()) for path in documents(checkout, tracked)}
     assert {name: lines for name, lines in unknown.items() if lines} == {}
 
