@@ -12,10 +12,15 @@ from seawall.vault.objects import Row, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
 from seawall.vault.plan import Plan, decode_plan
 from seawall.vault.recipients import Unwrapper
+from seawall.vault.wraps import MAX_BYTES as MAX_KEYS_BYTES
 from seawall.vault.wraps import keys_name, parse_wraps
 
 Progress = Callable[[int, int], None]
 """Called with bytes and files done since the last call; from several threads."""
+
+
+MAX_SEALED_DOCUMENT_BYTES = 1 << 30
+"""Largest plan or batch that is read into memory: ten million files' worth, far beyond what one checkpoint has."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +48,8 @@ def load_assignment(store: Store, run: str, sealing: bytes, unwrappers: Sequence
     """
     folder = sealing_folder(run, sealing)
     try:
-        raw_keys = store.get(folder + keys_name(1))
-        raw_plan = store.get(folder + object_name(ObjectKind.PLAN, 0))
+        raw_keys = store.get(folder + keys_name(1), 0, MAX_KEYS_BYTES + 1)
+        raw_plan = store.get(folder + object_name(ObjectKind.PLAN, 0), 0, MAX_SEALED_DOCUMENT_BYTES + 1)
     except NoSuchObjectError as error:
         raise NoSuchCopyError(
             "this sealing has no plan in the store", where=f"{store.url} {sealing.hex()}", do="plan the sync first"

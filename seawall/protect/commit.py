@@ -14,7 +14,7 @@ from seawall.log import verbs
 from seawall.log.bodies import Commit
 from seawall.log.read import LogView
 from seawall.log.state import RunState
-from seawall.protect.assignment import Assignment
+from seawall.protect.assignment import MAX_SEALED_DOCUMENT_BYTES, Assignment
 from seawall.protect.place import Place
 from seawall.protect.seal_batch import BatchOutcome, read_batch
 from seawall.stores.base import Store
@@ -116,7 +116,7 @@ def _batches(
         else:
             key = assignment.folder + object_name(ObjectKind.BATCH, number)
             try:
-                raw = place.store.get(key)
+                raw = place.store.get(key, 0, MAX_SEALED_DOCUMENT_BYTES + 1)
             except NoSuchObjectError as error:
                 raise NoSuchObjectError("a batch of the sealing is not there yet", where=key, do="seal it, then commit again") from error
             batch, row = read_batch(raw, assignment, number, resolve)
@@ -172,7 +172,7 @@ def _put_inventory(assignment: Assignment, inventory: Inventory, place: Place, s
         place.store.put(key, raw, sealed.crc64)
         return objects.row_of(sealed)
     except ObjectExistsError:
-        plaintext, opener = open_bytes(place.store.get(key), assignment.data_key, resolve, key)
+        plaintext, opener = open_bytes(place.store.get(key, 0, MAX_SEALED_DOCUMENT_BYTES + 1), assignment.data_key, resolve, key)
         found = decode_inventory(plaintext, key)
         if (found.files, found.tensors) != (inventory.files, inventory.tensors):
             raise CorruptError("another inventory of this sealing is there already", where=key, why="it lists other files") from None

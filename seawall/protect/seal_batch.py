@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from seawall.errors import CorruptError, NoSuchObjectError, ObjectExistsError
-from seawall.protect.assignment import Assignment, Progress
+from seawall.protect.assignment import MAX_SEALED_DOCUMENT_BYTES, Assignment, Progress
 from seawall.protect.existing import examine
 from seawall.protect.fan_out import Behind, FannedUpload, put_everywhere
 from seawall.protect.place import Place
@@ -258,7 +258,7 @@ def _adopt(work: _Work, number: int, key: str, found: Stored, spans: Sequence[Sp
 
 def _finished_batch(assignment: Assignment, places: Sequence[Place], key: str, number: int, resolve: Resolve) -> BatchOutcome | None:
     try:
-        raw = places[0].store.get(key)
+        raw = places[0].store.get(key, 0, MAX_SEALED_DOCUMENT_BYTES + 1)
     except NoSuchObjectError:
         return None
     batch, row = read_batch(raw, assignment, number, resolve)
@@ -290,6 +290,6 @@ def _put_batch(work: _Work, batch: Batch, key: str) -> Row:
     try:
         put_everywhere(work.places, key, raw, sealed.crc64, work.behind)
     except ObjectExistsError:
-        _, row = read_batch(work.places[0].store.get(key), work.assignment, batch.number, work.resolve)
+        _, row = read_batch(work.places[0].store.get(key, 0, MAX_SEALED_DOCUMENT_BYTES + 1), work.assignment, batch.number, work.resolve)
         return row
     return row_of(sealed)
