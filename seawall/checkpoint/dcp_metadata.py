@@ -3,8 +3,9 @@ torch 2.13)."""
 
 from dataclasses import dataclass, field
 
+from seawall.checkpoint.boxes import volume
 from seawall.checkpoint.pickles.nodes import Built, Node, attribute, pairs_of
-from seawall.checkpoint.views import dtype_of, shape_of
+from seawall.checkpoint.views import MAX_ELEMENTS, dtype_of, shape_of
 from seawall.errors import CorruptError
 
 Offsets = tuple[int, ...]
@@ -81,8 +82,10 @@ def _tensor(name: str, entry: Built, where: str) -> DcpTensor:
         if len(box.offsets) != len(shape) or len(box.shape) != len(shape) or min((*box.offsets, *box.shape), default=0) < 0:
             raise CorruptError(f"a chunk of tensor {name} has another number of dimensions than the tensor", where=where)
         chunks.append(box)
-    if min(shape, default=0) < 0:
+    if min(shape, default=0) < 0 or any(number > MAX_ELEMENTS for box in chunks for number in (*box.offsets, *box.shape)):
         raise CorruptError(f"tensor {name} has no valid shape", where=where)
+    if max(shape, default=0) > MAX_ELEMENTS or volume(shape) > MAX_ELEMENTS:
+        raise CorruptError(f"tensor {name} has more elements than can be counted", where=where)
     return DcpTensor(dtype, shape, chunks)
 
 

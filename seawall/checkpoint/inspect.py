@@ -67,6 +67,7 @@ def _inspect_one_file(target: Target, deep: bool, mark: str) -> Inspection:
         return inspect_folder(Folder(where, target.boundary), deep, mark, "auto")
     look = Look(Folder.of_one_file(where, target.boundary, name), Inspection(target.real, "unknown", deep=deep), deep, mark)
     inspect_file(look, name)
+    _drop_impossible(look.found)
     _judge_unfinished(look, target.real)
     return look.found
 
@@ -146,10 +147,20 @@ def inspect_folder(folder: Folder, deep: bool, mark: str, layout: str) -> Inspec
     else:
         inspect_files(look)
         look.found.add(Verdict.UNKNOWN, "nothing here is of a layout that seawall reads")
+    _drop_impossible(look.found)
     if look.found.step is None:
         look.found.step = step_in_name(name)
     note_commit_mark(look)
     return look.found
+
+
+def _drop_impossible(found: Inspection) -> None:
+    """Numbers come out of files: a step of -1 is one that was never set, and a sealing counts neither below 0 nor without end."""
+    if found.step is not None and not 0 <= found.step < 1 << 63:
+        found.step = None
+    if found.world_size is not None and not 0 < found.world_size < 1 << 32:
+        found.add(Verdict.WARN, f"a world size of {found.world_size} is claimed, which is not believed")
+        found.world_size = None
 
 
 def _judge_links(look: Look) -> None:

@@ -11,18 +11,21 @@ from seawall.checkpoint import strict_json
 from seawall.checkpoint.content import Content
 from seawall.checkpoint.inspection import Inspection, Tensor, Verdict
 from seawall.checkpoint.kinds import FOREIGN, MISTAKEN, WEIGHT_ENDINGS, kind_of
-from seawall.checkpoint.pickles.judge import judge_pickle
+from seawall.checkpoint.pickles.judge import Finding, judge_broken, judge_pickle
 from seawall.checkpoint.pickles.machine import read_pickle
 from seawall.checkpoint.reading import Readable
 from seawall.checkpoint.safetensors import read_safetensors
 from seawall.checkpoint.torch_legacy import read_torch_legacy
 from seawall.checkpoint.torch_zip import read_torch_zip
 from seawall.checkpoint.tree import Folder
+from seawall.checkpoint.views import shortened
 from seawall.errors import CorruptError, HostileError, IncompleteError, SeawallError
 
 MAX_JSON = 64 << 20
 """Bytes of a state or index file; the index of the largest published models has 10 MB."""
 MAX_ABSENT = 100
+MAX_NAME = 60_000
+"""Characters of a tensor's name; the inventory of a sealing takes 65,536 (docs/spec/format-1.md, section 8)."""
 MAX_BARE_PICKLE = 256 << 20
 _SCALARS = {"float32": "<f", "float64": "<d", "int64": "<q", "int32": "<i"}
 
@@ -48,6 +51,8 @@ class Look:
             self.found.add(Verdict.HOSTILE, _text(error), file, tensor)
         except CorruptError as error:
             self.found.add(Verdict.CORRUPT, _text(error), file, tensor)
+            for finding in judge_broken(error):
+                self.found.add(finding.verdict, finding.text, file, tensor)
         except IncompleteError as error:
             self.found.add(Verdict.INCOMPLETE, _text(error), file, tensor)
 
@@ -111,6 +116,9 @@ class Look:
 
     def add_tensor(self, tensor: Tensor) -> None:
         """One tensor, under a name that no other has."""
+        plain = _plain_name(tensor.name)
+        if plain != tensor.name:
+            tensor = replace(tensor, name=plain)
         if tensor.name in self.names and tensor.pieces:
             tensor = replace(tensor, name=f"{tensor.pieces[0].file}:{tensor.name}")
         name, copies = tensor.name, 1
@@ -119,6 +127,13 @@ class Look:
             tensor = replace(tensor, name=f"{name}#{copies}")
         self.names.add(tensor.name)
         self.found.tensors.append(tensor)
+
+
+def _plain_name(name: str) -> str:
+    """A name that the documents of a sealing can hold: pickles may have halves of surrogate pairs in theirs, and any length."""
+    if not name.isascii():
+        name = name.encode("utf-8", "backslashreplace").decode()
+    return shortened(name, MAX_NAME)
 
 
 def _text(error: CorruptError | HostileError | IncompleteError) -> str:
@@ -153,13 +168,15 @@ def _bare_pickle(source: Readable, file: str) -> Content:
     """A pickle without torch's container is not ours, but whoever opens it as usual runs what it says."""
     content = Content("pickle", ours=False)
     raw = source.read(0, min(source.size, MAX_BARE_PICKLE))
+    findings: list[Finding] = []
     try:
         pickle = read_pickle(raw, 0, file)
+        content.top = pickle.top
+        findings = judge_pickle(pickle)
     except CorruptError as error:
         content.add(Verdict.UNKNOWN, f"a bare pickle that cannot be read: {error.what}")
-        return content
-    content.top = pickle.top
-    for finding in judge_pickle(pickle):
+        findings = judge_broken(error)
+    for finding in findings:
         if finding.verdict is Verdict.HOSTILE:
             content.add(finding.verdict, finding.text)
     return content

@@ -16,6 +16,8 @@ LIBRARY_LIMIT = 100_000_000
 READ_LIMIT = 160_000_000
 """Longest header that is parsed here."""
 MAX_DIMENSIONS = 64
+MAX_DTYPE = 64
+"""Characters of a dtype; the longest known has twelve."""
 
 
 def read_safetensors(source: Readable, file: str, base: int = 0, deep: bool = False) -> Content:
@@ -70,7 +72,7 @@ def _entry(name: str, entry: object, file: str) -> tuple[str, tuple[int, ...], i
         raise CorruptError(f"tensor {name} has no valid shape", where=file)
     if not isinstance(offsets, list) or len(offsets) != 2 or not all(_is_count(offset) for offset in offsets) or offsets[1] < offsets[0]:
         raise CorruptError(f"tensor {name} has no valid data_offsets", where=file)
-    if not isinstance(code, str):
+    if not isinstance(code, str) or not code.isascii() or not 0 < len(code) <= MAX_DTYPE:
         raise CorruptError(f"tensor {name} has no dtype", where=file)
     dtype = SAFETENSORS.get(code)
     begin, end = offsets

@@ -12,7 +12,7 @@ from seawall.checkpoint.pickles.machine import read_pickle
 from seawall.checkpoint.pickles.nodes import Name, Persistent, children, lookup
 from seawall.checkpoint.pickles.stack import Pickle
 from seawall.checkpoint.reading import Readable, read_exactly
-from seawall.checkpoint.torch_objects import judge, place, views_of
+from seawall.checkpoint.torch_objects import judge, noting, place, views_of
 from seawall.checkpoint.views import Storage, View, storage_of
 from seawall.errors import CorruptError, HostileError
 
@@ -29,9 +29,18 @@ MAX_HEAD = 64 << 20
 def read_torch_legacy(source: Readable, file: str, base: int = 0, deep: bool = False) -> Content:
     """The structure of one old stream."""
     content = Content("torch-legacy")
-    pickles = _pickles(source)
-    for pickle in pickles[3:]:
+    with noting(content):
+        _read_stream(content, source, file, base, deep)
+    return content
+
+
+def _read_stream(content: Content, source: Readable, file: str, base: int, deep: bool) -> None:
+    pickles, problem = _pickles(source)
+    # All five: a loader runs each of them before it looks at what it has got.
+    for pickle in pickles:
         judge(content, pickle)
+    if problem is not None:
+        raise problem
     if pickles[0].top != MAGIC or len(pickles) < 5:
         raise CorruptError("the stream does not begin with torch's magic number", where=file)
     if pickles[1].top != PROTOCOL:
@@ -45,11 +54,11 @@ def read_torch_legacy(source: Readable, file: str, base: int = 0, deep: bool = F
     views = views_of(content, pickles[3], file)
     if content.usable:
         _place_storages(content, source, file, base, pickles, keys, views, deep)
-    return content
 
 
-def _pickles(source: Readable) -> list[Pickle]:
-    """The five pickles at the head; what is larger than the first look is read whole, up to a bound."""
+def _pickles(source: Readable) -> tuple[list[Pickle], CorruptError | HostileError | None]:
+    """The five pickles at the head, or those before the first that cannot be read, and why it cannot. What is larger than the
+    first look is read whole, up to a bound."""
     length = min(HEAD, source.size)
     while True:
         data = source.read(0, length)
@@ -59,13 +68,13 @@ def _pickles(source: Readable) -> list[Pickle]:
             for position in range(5):
                 pickle = read_pickle(data, at, source.name)
                 if position == 0 and pickle.top != MAGIC:
-                    return [pickle]
+                    return [pickle], None
                 found.append(pickle)
                 at = pickle.end
-            return found
-        except (CorruptError, HostileError):
+            return found, None
+        except (CorruptError, HostileError) as error:
             if length >= source.size or length >= MAX_HEAD:
-                raise
+                return found, error
         length = min(length * 16, source.size, MAX_HEAD)
 
 

@@ -1,10 +1,31 @@
 """What torch files of both containers have in common: judging their pickle, and bounding each tensor by its storage."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from seawall.checkpoint.content import Content, whole
 from seawall.checkpoint.inspection import Verdict
-from seawall.checkpoint.pickles.judge import judge_pickle
+from seawall.checkpoint.pickles.judge import judge_broken, judge_pickle
 from seawall.checkpoint.pickles.stack import Pickle
 from seawall.checkpoint.views import View, views_in
+from seawall.errors import CorruptError, HostileError
+
+
+@contextmanager
+def noting(content: Content, record: str = "") -> Iterator[None]:
+    """What is wrong as a trouble of the content, so that it does not hide what was found before: a loader may have run that by then."""
+    try:
+        yield
+    except HostileError as error:
+        content.add(Verdict.HOSTILE, _text(error), record)
+    except CorruptError as error:
+        content.add(Verdict.CORRUPT, _text(error), record)
+        for finding in judge_broken(error):
+            content.add(finding.verdict, finding.text, record)
+
+
+def _text(error: CorruptError | HostileError) -> str:
+    return f"{error.what}: {error.why}" if error.why else error.what
 
 
 def judge(content: Content, pickle: Pickle, record: str = "") -> None:

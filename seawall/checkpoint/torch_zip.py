@@ -13,7 +13,7 @@ from seawall.checkpoint.dtypes import BITS, can_be_non_finite
 from seawall.checkpoint.inspection import Verdict
 from seawall.checkpoint.pickles.machine import read_pickle
 from seawall.checkpoint.reading import Readable
-from seawall.checkpoint.torch_objects import judge, place, views_of
+from seawall.checkpoint.torch_objects import judge, noting, place, views_of
 from seawall.checkpoint.views import Storage, View
 
 MAX_PICKLE = 1 << 30
@@ -37,7 +37,20 @@ def zip_kind(archive: zips.Archive) -> str:
 
 
 def main_pickles(archive: zips.Archive) -> list[str]:
-    return [name for name in archive.records if name.endswith("/data.pkl") or name == "data.pkl"]
+    """Records that hold the structure. The case is of no account, because torch (miniz) finds ``DATA.PKL`` when it asks for
+    ``data.pkl``, and of two it takes either."""
+    return [name for name in archive.records if name.lower().rpartition("/")[2] == "data.pkl"]
+
+
+def _same_but_for_case(archive: zips.Archive) -> list[str]:
+    """Records that a loader may take for others. The source files of TorchScript are told apart by case, and run nothing."""
+    seen: set[str] = set()
+    found = []
+    for name in archive.records:
+        if "/code/" not in name and name.lower() in seen:
+            found.append(name)
+        seen.add(name.lower())
+    return found
 
 
 def read_torch_zip(source: Readable, file: str, base: int = 0, deep: bool = False) -> Content:
@@ -57,10 +70,17 @@ def read_torch_zip(source: Readable, file: str, base: int = 0, deep: bool = Fals
     if not mains:
         content.add(Verdict.CORRUPT, "the record data.pkl, which holds the structure, is missing")
     elif len(mains) > 1:
-        content.add(Verdict.HOSTILE, "the archive has several data.pkl: scanners and loaders may read different ones", mains[1])
+        content.add(Verdict.HOSTILE, "the archive has several data.pkl: scanners and loaders may read different ones", mains[-1])
+    elif (folder := next(iter(archive.records)).partition("/")[0]).lower() != mains[0].partition("/")[0].lower():
+        content.add(Verdict.CORRUPT, f"loaders look in {folder}, where the first record is, and data.pkl is elsewhere", mains[0])
+    for name in _same_but_for_case(archive):
+        content.add(
+            Verdict.HOSTILE, "the archive has two records whose names differ in case only: loaders may take one for the other", name
+        )
     reader = _Reader(content, archive, source, file, base)
-    for name in [*mains[:1], *(name for name in archive.records if name.endswith(".pkl") and name not in mains[:1])]:
-        reader.pickle(name, main=name in mains[:1])
+    for name in [*mains[:1], *(name for name in archive.records if name.lower().endswith(".pkl") and name not in mains[:1])]:
+        with noting(content, name):
+            reader.pickle(name, main=name in mains[:1])
     if mains and not any(name.endswith("/version") or name == "version" for name in archive.records):
         content.add(Verdict.CORRUPT, "the record version is missing, and loaders refuse the file without it")
     order = next((name for name in archive.records if name.endswith("/byteorder")), "")
@@ -108,7 +128,7 @@ class _Reader:
             return
         self.check_storage(view.storage, record, name not in self.views)
         self.views.setdefault(name, []).append(view)
-        start = self.base + record.start if record.method == zips.STORED else None
+        start = self.base + record.start if record.method == zips.STORED and not record.lost else None
         place(self.content, view, self.file, start, min(view.storage.nbytes, record.size), f"record {name}")
 
     def check_storage(self, storage: Storage, record: zips.Record, first: bool) -> None:

@@ -4,6 +4,7 @@ The ``_rebuild_*`` functions are those of torch/_utils.py and torch/_tensor.py a
 """
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from seawall.checkpoint.dtypes import BITS, STORAGES, canonical
@@ -18,6 +19,12 @@ MAX_NESTING = 200
 MAX_DIMENSIONS = 64
 """torch itself stops at 64."""
 MAX_ELEMENTS = 1 << 62
+MAX_KEY = 1024
+"""Characters of one key in a tensor's name: every name below repeats it."""
+MAX_DTYPE = 64
+"""Characters of a dtype that is not known here."""
+MAX_KEY_DEPTH = 2
+"""Tuples inside of tuples in a key. Deeper ones could be shared parts that unfold without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +235,7 @@ class _Walk:
             )
         if any(number < 0 for number in (*view.shape, *view.strides, view.offset)):
             raise CorruptError(f"tensor {view.name} has a negative size, stride or offset", where=self.where)
-        if view.elements > MAX_ELEMENTS:
+        if view.elements > MAX_ELEMENTS or max((*view.shape, *view.strides, view.offset)) > MAX_ELEMENTS:
             raise CorruptError(f"tensor {view.name} has more elements than can be counted", where=self.where)
         self.found.append(view)
 
@@ -243,14 +250,21 @@ def _is_branch(node: Node) -> bool:
     return isinstance(node, list | tuple | Mapping | Group | Built | Persistent)
 
 
-def key_text(key: Node) -> str:
+def shortened(text: str, most: int) -> str:
+    """A text of at most ``most`` characters: the rest of a longer one gives way to its digest, so that two stay two."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - 65]}~{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
+
+
+def key_text(key: Node, depth: int = 0) -> str:
     """A dict key as part of a tensor's name. A module's own tables are left out, so that names are those of its state_dict."""
     if isinstance(key, str):
-        return "" if key in ("_parameters", "_modules", "_buffers") else key
+        return "" if key in ("_parameters", "_modules", "_buffers") else shortened(key, MAX_KEY)
     if isinstance(key, int):
         return str(key) if key.bit_length() < 256 else "?"
-    if isinstance(key, tuple):
-        return "(" + ",".join(key_text(part) for part in key[:8]) + ")"
+    if isinstance(key, tuple) and depth < MAX_KEY_DEPTH:
+        return "(" + ",".join(key_text(part, depth + 1) for part in key[:8]) + ")"
     return "?"
 
 
@@ -270,7 +284,8 @@ def shape_of(node: Node) -> tuple[int, ...]:
 def dtype_of(node: Node) -> str:
     """Name of a ``torch.<dtype>`` global, or "unknown"."""
     if isinstance(node, Name) and node.module == "torch":
-        return canonical(node.name)
+        name = canonical(node.name)
+        return name if name in BITS or (name.isascii() and name.isidentifier() and len(name) <= MAX_DTYPE) else "unknown"
     return "unknown"
 
 

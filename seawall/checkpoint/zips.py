@@ -44,6 +44,8 @@ class Record:
     method: int
     crc: int
     encrypted: bool = False
+    lost: bool = False
+    """Its own header is not where the directory says, so its bytes cannot be found."""
 
     @property
     def ratio(self) -> float:
@@ -91,7 +93,8 @@ def read_archive(source: Readable) -> Archive:
         if problem:
             archive.threats.append((record.name, f"the archive has a record whose name {problem}"))
         _local_entry(archive, record, header)
-        spans.append((header, record.start + record.stored, record.name))
+        if not record.lost:
+            spans.append((header, record.start + record.stored, record.name))
     if at != len(raw):
         archive.faults.append(("", "the zip directory is longer than its records"))
     _check_overlaps(archive, spans, offset)
@@ -204,12 +207,17 @@ def _local_entry(archive: Archive, record: Record, header: int) -> None:
     source = archive.source
     raw = source.read(header, _LOCAL.size + len(record.name.encode()))
     if len(raw) < _LOCAL.size or raw[:4] != b"PK\x03\x04":
-        raise CorruptError(f"record {record.name} does not begin where the directory says", where=source.name)
+        # A fault and no more: a loader that never asks for this record runs what stands in the others.
+        record.lost = True
+        archive.faults.append((record.name, f"record {record.name} does not begin where the directory says"))
+        return
     (_magic, _need, flags, method, _time, _date, crc, stored, size, name_length, extra_length) = _LOCAL.unpack_from(raw)
     record.start = header + _LOCAL.size + name_length + extra_length
     local_name = raw[_LOCAL.size :] if name_length == len(raw) - _LOCAL.size else source.read(header + _LOCAL.size, name_length)
     if record.start + record.stored > source.size:
-        raise CorruptError(f"record {record.name} is said to reach outside of the file", where=source.name)
+        record.lost = True
+        archive.faults.append((record.name, f"record {record.name} is said to reach outside of the file"))
+        return
     if _decoded(local_name) != record.name:
         archive.threats.append((record.name, f"the directory and the record disagree about the name ({_short(_decoded(local_name))})"))
     streamed = flags & 8
@@ -269,6 +277,8 @@ def _check_bombs(archive: Archive) -> None:
 
 def blocks(source: Readable, record: Record) -> Iterator[bytes]:
     """The record's own bytes, block by block, never more than its size says. Raises ``CorruptError`` when they do not inflate."""
+    if record.lost:
+        raise CorruptError(f"record {record.name} does not begin where the directory says", where=source.name)
     if record.method == STORED:
         at = record.start
         end = record.start + record.stored

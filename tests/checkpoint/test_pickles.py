@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seawall.checkpoint.inspection import Verdict
-from seawall.checkpoint.pickles.judge import judge_pickle, unfolded
+from seawall.checkpoint.pickles.judge import judge_broken, judge_pickle, unfolded
 from seawall.checkpoint.pickles.machine import read_pickle
 from seawall.checkpoint.pickles.names import Standing, judge_name
 from seawall.checkpoint.pickles.nodes import Built, Group, Mapping, Name
@@ -180,3 +180,52 @@ def test_members_of_known_enumerations_by_getattr_are_let_through() -> None:
     assert [finding.verdict for finding in judge_pickle(read_pickle(raw))] == [Verdict.WARN]
     called = raw[:-1] + b")R."
     assert Verdict.HOSTILE in [finding.verdict for finding in judge_pickle(read_pickle(called))]
+
+
+LOADING = b"\x80\x02ctorch.storage\n_load_from_bytes\n"
+EVIL = b"cposix\nsystem\nX\x04\x00\x00\x00true\x85R"
+
+
+def _raw(value: bytes) -> bytes:
+    return b"B" + struct.pack("<I", len(value)) + value
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        _raw(b"\x80\x01" + EVIL + b"."),
+        _raw(b"N0" + EVIL + b"."),
+        _raw(b"\x80\x02" + EVIL + b"\xff"),
+        b"c_codecs\nencode\nX\x04\x00\x00\x00N0N.X\x05\x00\x00\x00utf-8\x86R",
+        b"cbuiltins\nbytes\n(K\x80K\x02l\x85R",
+        b"X\x04\x00\x00\x00text",
+    ],
+)
+def test_what_is_loaded_from_bytes_is_looked_into_or_refused(inner: bytes) -> None:
+    assert Verdict.HOSTILE in [finding.verdict for finding in judge_pickle(read_pickle(LOADING + inner + b"\x85R."))]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x80\x02cfunctools\npartial\nctorch.storage\n_load_from_bytes\nN\x86R.",
+        b"\x80\x02]ctorch.storage\n_load_from_bytes\na.",
+        b"\x80\x02cfunctools\npartial\n)\x81(ctorch.storage\n_load_from_bytes\n)}Ntb0N.",
+    ],
+)
+def test_who_loads_from_bytes_is_not_handed_on(raw: bytes) -> None:
+    assert Verdict.HOSTILE in [finding.verdict for finding in judge_pickle(read_pickle(raw))]
+
+
+def test_what_is_loaded_from_bytes_may_be_a_tensor_of_the_old_form() -> None:
+    raw = _raw(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19." + b"\x80\x02M\xe9\x03." + b"\x80\x02}." + b"\x80\x02]." + b"\x80\x02].")
+    assert judge_pickle(read_pickle(LOADING + raw + b"\x85R.")) == []
+
+
+def test_what_stands_before_a_break_is_judged() -> None:
+    with pytest.raises(CorruptError) as caught:
+        read_pickle(b"\x80\x02" + EVIL + b"\xff")
+    assert [finding.verdict for finding in judge_broken(caught.value)] == [Verdict.HOSTILE]
+    with pytest.raises(CorruptError) as caught:
+        read_pickle(b"\x80\x02ccollections\nOrderedDict\n)R\xff")
+    assert judge_broken(caught.value) == []

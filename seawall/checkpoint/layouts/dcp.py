@@ -7,14 +7,13 @@ checkpoint with holes between chunks without a word; both are looked for here.
 
 import re
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from seawall.checkpoint.boxes import tiling_fault, volume
 from seawall.checkpoint.dcp_metadata import Chunk, DcpMetadata, DcpTensor, Place, read_metadata
 from seawall.checkpoint.dtypes import BITS
-from seawall.checkpoint.facts import step_in_name
 from seawall.checkpoint.inspection import Piece, Tensor, Verdict
-from seawall.checkpoint.look import Look
+from seawall.checkpoint.look import MAX_ABSENT, Look
 from seawall.checkpoint.paths import inside
 from seawall.checkpoint.pickles.judge import judge_pickle
 from seawall.checkpoint.pickles.machine import read_pickle
@@ -24,8 +23,8 @@ from seawall.checkpoint.torch_zip import read_torch_zip
 from seawall.errors import CorruptError
 
 METADATA = ".metadata"
-RANK_FILE = re.compile(r"__(\d+)_(\d+)\.distcp")
-RANK_METADATA = re.compile(r"__(\d+)\.metadata")
+RANK_FILE = re.compile(r"__(\d{1,9})_(\d{1,9})\.distcp")
+RANK_METADATA = re.compile(r"__(\d{1,9})\.metadata")
 MAX_METADATA = 2 << 30
 
 
@@ -86,7 +85,9 @@ class _Dcp:
         """``use_collectives=False``: each rank writes its own map, and nothing says how many ranks there were."""
         have = {int(name[2:].partition(".")[0]) for name in sources}
         writers = {int(match.group(1)) for name in names if (match := RANK_FILE.fullmatch(name))}
-        for rank in sorted((set(range(max(have | writers) + 1)) - have) if have else ()):
+        # Ranks come from names of files, so their number is no reason to count on.
+        ranks = (rank for rank in range(max(have | writers) + 1 if have else 0) if rank not in have)
+        for rank in islice(ranks, MAX_ABSENT):
             self.look.found.add(Verdict.INCOMPLETE, f"the metadata of rank {rank} is not there", self.path(f"__{rank}.metadata"))
         self.look.found.add(
             Verdict.OK, "each rank wrote its own metadata (saved without collectives); the number of ranks is not recorded", self.below
@@ -228,7 +229,7 @@ class _Dcp:
     def step(self, key: str, value: object) -> None:
         """A trainer's own counter, saved as an object."""
         if self.look.found.step is None and isinstance(value, int) and not isinstance(value, bool):
-            if key.rpartition(".")[2] in ("step", "global_step", "iteration", "train_steps") and step_in_name(str(abs(value))) is not None:
+            if key.rpartition(".")[2] in ("step", "global_step", "iteration", "train_steps") and 0 <= value < 10**18:
                 self.look.found.step = value
 
     def leftovers(self, names: list[str]) -> None:

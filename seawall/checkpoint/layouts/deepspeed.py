@@ -85,13 +85,21 @@ class _Tag:
     def missing(self, name: str, why: str) -> None:
         self.look.missing(joined(self.below, name), f"{name} is not there: {why}")
 
+    def countable(self, claimed: int) -> bool:
+        """Whether that many files can be meant. The numbers stand in files and in names, and looking for each would never end."""
+        if claimed > MAX_RANKS:
+            self.look.found.add(Verdict.CORRUPT, f"{claimed} files of ranks are claimed", self.below)
+        return claimed <= MAX_RANKS
+
     def model_states(self, tops: list[Node], zero3: list[_File]) -> None:
         present = set(self.names)
         model_parallel = min(max((number(top, "mp_world_size") or 1 for top in tops), default=1), MAX_RANKS)
         if any(MODEL_ZERO3.fullmatch(name) for name in present):
             data = max((number(one.top, "dp_world_size") or 0 for one in zero3), default=0) or max(one.dp for one in zero3) + 1
+            if not self.countable(model_parallel * data):
+                return
             for mp in range(model_parallel):
-                for dp in range(min(data, MAX_RANKS)):
+                for dp in range(data):
                     name = f"zero_pp_rank_{dp}_mp_rank_{mp:02d}_model_states.pt"
                     if name not in present and f"bf16_{name}" not in present:
                         self.missing(name, f"ZeRO stage 3 writes one for each of {data} ranks")
@@ -106,10 +114,11 @@ class _Tag:
         layers = [(int(match["layer"]), int(match["mp"])) for name in present if (match := PIPELINE.fullmatch(name))]
         if layers:
             # Layers without parameters write no file, so only the split of each one can be checked.
-            width = max(mp for _, mp in layers) + 1
-            for layer in sorted({layer for layer, _ in layers}):
+            width, there = max(mp for _, mp in layers) + 1, set(layers)
+            numbers = sorted({layer for layer, _ in layers})
+            for layer in numbers if self.countable(width * len(numbers)) else ():
                 for mp in range(width):
-                    if (layer, mp) not in layers:
+                    if (layer, mp) not in there:
                         self.missing(f"layer_{layer:02d}-model_{mp:02d}-model_states.pt", f"its layers are split over {width}")
 
     def experts(self) -> None:
@@ -119,8 +128,8 @@ class _Tag:
             if match:
                 groups.setdefault((match["layer"] or "", match["mp"]), set()).add(int(match["expert"]))
         most = max((max(found) + 1 for found in groups.values()), default=0)
-        for (layer, mp), found in sorted(groups.items()):
-            for expert in range(min(most, MAX_RANKS)):
+        for (layer, mp), found in sorted(groups.items()) if self.countable(most * len(groups)) else ():
+            for expert in range(most):
                 if expert not in found:
                     start = f"layer_{layer}_" if layer else ""
                     self.missing(f"{start}expert_{expert}_mp_rank_{mp}_model_states.pt", f"there are {most} experts in a layer")
@@ -138,10 +147,10 @@ class _Tag:
         pattern = OPTIMIZER.fullmatch(optimizers[0].name)
         prefix = pattern["prefix"] if pattern else "zero_pp_rank_"
         present = {(one.dp, one.mp) for one in optimizers}
-        for mp in sorted(
-            {one.mp for one in optimizers} | set(range(min(max((number(top, "mp_world_size") or 1 for top in tops), default=1), MAX_RANKS)))
-        ):
-            for dp in range(min(count, MAX_RANKS)):
+        width = min(max((number(top, "mp_world_size") or 1 for top in tops), default=1), MAX_RANKS)
+        parallel = sorted({one.mp for one in optimizers} | set(range(width)))
+        for mp in parallel if self.countable(len(parallel) * count) else ():
+            for dp in range(count):
                 if (dp, mp) not in present:
                     self.missing(f"{prefix}{dp}_mp_rank_{mp:02d}_optim_states.pt", f"the optimizer is split over {count}")
         for one in optimizers:
@@ -159,7 +168,7 @@ class _Tag:
         inner = lookup(top, "optimizer_state_dict")
         value = lookup(inner, "partition_count")
         if isinstance(value, list):
-            return max((part for part in value if isinstance(part, int)), default=0)
+            return max((part for part in value if isinstance(part, int) and part.bit_length() < 63), default=0)
         return number(inner, "partition_count") or 0
 
     def universal(self) -> None:

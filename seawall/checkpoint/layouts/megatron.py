@@ -125,8 +125,8 @@ class _Old:
         numbers = sum(1 for group in ("pp", "ep") if any(match[group] for match in ranks))
         if not pipeline:
             pipeline = max(int(match["pp"] or 0) for match in ranks) + 1 if numbers and not (expert > 1 and numbers == 1) else 1
-        if tensor * pipeline > MAX_RANKS:
-            self.look.found.add(Verdict.CORRUPT, f"{tensor} x {pipeline} model-parallel ranks are claimed", self.below)
+        if tensor * pipeline * max(expert, 1) > MAX_RANKS:
+            self.look.found.add(Verdict.CORRUPT, f"{tensor} x {pipeline} x {expert} model-parallel ranks are claimed", self.below)
             return
         have = set(self.folders)
         for tp in range(tensor):

@@ -13,7 +13,7 @@ from seawall.checkpoint.inspection import Verdict
 from seawall.checkpoint.pickles.machine import read_pickle
 from seawall.checkpoint.pickles.names import BUILTINS, Standing, judge_name
 from seawall.checkpoint.pickles.nodes import Built, Extension, Group, Mapping, Name, Node, Persistent, children
-from seawall.checkpoint.pickles.stack import Pickle
+from seawall.checkpoint.pickles.stack import ACTIONS, BrokenPickleError, Pickle
 from seawall.checkpoint.reading import InMemory
 from seawall.errors import CorruptError, HostileError
 
@@ -21,13 +21,18 @@ MAX_UNFOLDED = 1 << 32
 """Nodes of a tree in which every shared part counts once for each use. Above it, anything that walks the tree never ends."""
 MAX_ALLOCATION = 1 << 36
 """Elements or bytes that one call may ask for: above it, loading fails on any machine, or swaps it to death."""
-MAX_NESTED = 64
-"""Byte strings looked into as pickles of their own."""
 MAX_NESTING = 3
+"""Pickles inside of pickles; files of torch have one inside another at most."""
 MAX_NESTED_PICKLE = 64 << 20
 
 _SIZED = frozenset({"numpy.ndarray", "numpy._core.multiarray._reconstruct", "numpy.core.multiarray._reconstruct", "torch.Tensor"})
 _ALLOCATING = frozenset({"bytearray", "bytes", "list", "tuple", "set", "frozenset"})
+_CALLING = frozenset(
+    {"functools.partial", "torch._tensor._rebuild_from_type", "torch._tensor._rebuild_from_type_v2", "torch.utils._pytree.tree_map"}
+)
+"""Harmless makers that call the first of their arguments."""
+_LOADING = "torch.storage._load_from_bytes"
+"""Harmless by itself: it reads the pickle in the bytes that it is given, and those are looked into here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +62,19 @@ def judge_pickle(pickle: Pickle, depth: int = 0) -> list[Finding]:
         shown = ", ".join(unknown[:6]) + (f" and {len(unknown) - 6} more" if len(unknown) > 6 else "")
         found.append(Finding(Verdict.WARN, f"the pickle names classes that are not on the list of known ones: {shown}"))
     found.extend(_judge_calls(pickle))
+    found.extend(_judge_loading(pickle, depth))
     if pickle.shared >= 24 and unfolded(pickle.top) > MAX_UNFOLDED:
         found.append(Finding(Verdict.HOSTILE, "shared parts unfold to more than 2**32 nodes: whatever walks this never ends"))
     if depth < MAX_NESTING:
         found.extend(_judge_nested(pickle, depth))
     return found
+
+
+def judge_broken(error: CorruptError) -> list[Finding]:
+    """What a pickle that cannot be read to its end does before the break: only what is hostile, the rest is moot."""
+    if not isinstance(error, BrokenPickleError):
+        return []
+    return [finding for finding in judge_pickle(error.found) if finding.verdict is Verdict.HOSTILE]
 
 
 def _clean(text: str) -> str:
@@ -126,6 +139,10 @@ def _judge_call_of(maker: Name, call: Built) -> Iterator[Finding]:
     elif maker.name.endswith("Storage") or maker.full in _SIZED:
         if (biggest := _biggest(args)) > MAX_ALLOCATION:
             yield Finding(Verdict.HOSTILE, f"unpickling would allocate {_amount(biggest)} elements in {_clean(maker.full)}")
+    if maker.full in _CALLING:
+        for first in (args[:1], *(state[:1] for state in call.states if isinstance(state, tuple))):
+            if first and isinstance(first[0], Built) and first[0].name != "functools.partial":
+                yield Finding(Verdict.HOSTILE, f"unpickling would have {_clean(maker.full)} call what another call returns")
     if maker.name.startswith("_rebuild_") and (call.pairs or call.members):
         yield Finding(Verdict.HOSTILE, f"unpickling would write items into the result of {_clean(maker.full)}")
 
@@ -156,20 +173,50 @@ def _biggest(args: tuple[Node, ...]) -> int:
 
 
 def _judge_nested(pickle: Pickle, depth: int) -> Iterator[Finding]:
-    """Byte strings that hold pickles: ``_load_from_bytes`` reads them at once, layers with an ``extra_state`` when they are loaded."""
-    looked = 0
+    """Byte strings that hold pickles: layers with an ``extra_state`` read them when they are loaded. A pickle may begin with any opcode,
+    and noise is damaged after a few."""
     for raw in pickle.texts:
-        if (raw[0] == 0x80 and 2 <= raw[1] <= 5) or raw[:1] in (b"(", b"c", b"}", b"]"):
-            streams = [raw]
-        elif raw[:4] == b"PK\x03\x04":
-            streams = list(_structures_of(raw))
-        else:
+        if raw[:4] == b"PK\x03\x04":
+            for stream in _structures_of(raw):
+                yield from _judge_stream(stream, depth)
+        elif raw[0] == 0x80 or raw[0] in ACTIONS:
+            yield from _judge_stream(raw, depth)
+
+
+def _judge_loading(pickle: Pickle, depth: int) -> Iterator[Finding]:
+    """``_load_from_bytes`` runs the pickle that it is given, so that has to be there to be looked into, and read to its break."""
+    name = next((node for node in pickle.names.values() if node.full == _LOADING), None)
+    if name is None:
+        return
+    if _is_handed_on(pickle, name):
+        yield Finding(Verdict.HOSTILE, f"unpickling would hand {_LOADING} to something else, which can call it")
+    for call in pickle.calls:
+        if call.maker is not name:
             continue
-        looked += 1
-        if looked > MAX_NESTED:
-            return
-        for stream in streams:
-            yield from _judge_stream(stream, depth)
+        raw = call.args[0] if isinstance(call.args, tuple) and len(call.args) == 1 else None
+        if not isinstance(raw, bytes):
+            yield Finding(Verdict.HOSTILE, "unpickling would run a pickle out of bytes that are made only while it is read")
+        elif depth >= MAX_NESTING:
+            yield Finding(Verdict.HOSTILE, f"pickles are inside of pickles more than {MAX_NESTING} deep")
+        elif raw[:2] != b"PK":
+            yield from _judge_stream(raw, depth, to_break=True)
+
+
+def _is_handed_on(pickle: Pickle, name: Name) -> bool:
+    """Whether a global stands anywhere but as what is called."""
+    seen: set[int] = set()
+    stack: list[Node] = [pickle.top, *pickle.calls]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        for child in children(node):
+            if child is name and not (isinstance(node, Built) and child is node.maker):
+                return True
+            if isinstance(child, list | tuple | Mapping | Group | Built | Persistent):
+                stack.append(child)
+    return False
 
 
 def _structures_of(raw: bytes) -> Iterator[bytes]:
@@ -177,19 +224,23 @@ def _structures_of(raw: bytes) -> Iterator[bytes]:
     source = InMemory(raw, "an archive inside the pickle")
     with suppress(CorruptError):
         for name, record in zips.read_archive(source).records.items():
-            if name.endswith(".pkl"):
+            if name.lower().endswith(".pkl"):
                 yield zips.contents(source, record, MAX_NESTED_PICKLE)
 
 
-def _judge_stream(raw: bytes, depth: int) -> Iterator[Finding]:
+def _judge_stream(raw: bytes, depth: int, to_break: bool = False) -> Iterator[Finding]:
     at = 0
     for _ in range(16):
         try:
             nested = read_pickle(raw, at, "a pickle inside the pickle")
-        except CorruptError:
+        except CorruptError as error:
+            if to_break:
+                yield from judge_broken(error)
             return
         except HostileError as error:
-            yield Finding(Verdict.HOSTILE, str(error))
+            # Noise claims lengths, too.
+            if to_break or (raw[0] == 0x80 and 2 <= raw[1] <= 5) or raw[:1] in (b"(", b"c", b"}", b"]"):
+                yield Finding(Verdict.HOSTILE, str(error))
             return
         for finding in judge_pickle(nested, depth + 1):
             if finding.verdict is Verdict.HOSTILE:

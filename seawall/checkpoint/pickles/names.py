@@ -27,7 +27,7 @@ _HARMLESS_BUILTINS = frozenset(
 )
 _DANGEROUS_BUILTINS = frozenset(
     "eval exec execfile compile open file __import__ getattr setattr delattr hasattr globals locals vars dir input raw_input breakpoint "
-    "apply reload map filter __build_class__ memoryview help exit quit".split()
+    "apply reload reduce map filter __build_class__ memoryview help exit quit".split()
 )
 _HARMLESS = frozenset(
     """
@@ -78,7 +78,6 @@ _HARMLESS_SHAPES = tuple(
         r"torch\.distributed\.checkpoint\.metadata\.\w+",
         r"torch\.distributed\.tensor\._api\.DTensor",
         r"torch\._subclasses\." + _CLASS,
-        r"torch\.fx\.graph_module\.reduce_graph_module",
         r"torch\.utils\.data\.\w+\." + _CLASS,
         r"numpy\.(?:u?int(?:8|16|32|64)|float(?:16|32|64|128)|bool_?|complex(?:64|128)|str_|bytes_|object_|void|intc|uintc|longlong)",
         r"numpy\.dtypes\.\w+DType",
@@ -117,7 +116,8 @@ _DANGEROUS_NAMES = re.compile(
     | (?:io|_io|codecs|_pyio)\.(?:open|open_code|FileIO|OpenWrapper|BufferedReader
         |BufferedWriter|TextIOWrapper|StreamReaderWriter|EncodedFile)
     | pathlib\.\w+\..+
-    | itertools\.(?:starmap|accumulate)
+    | itertools\.(?:starmap|accumulate|imap|ifilter)
+    | torch\.fx\.(?:graph_module|_lazy_graph_module)\._?(?:reduce_\w+|\w+_from_src|exec_\w+)
     | torch\.(?:load|save|serialization\.(?:load|save|_load|_legacy_load|_open_file\w*
         |add_safe_globals|os|pickle)|jit\.(?:load|script|_script\.script)
         |from_file|fromfile|classes|ops|_ops\.\w+|_C\._?import_ir_module\w*|library\..+|import_ir_module|compile
@@ -155,7 +155,9 @@ def judge_name(module: str, name: str) -> Standing:
     if full in _HARMLESS:
         return Standing.HARMLESS
     parts = module.split(".")
-    if any(".".join(parts[:depth]) in _DANGEROUS_MODULES for depth in range(1, len(parts) + 1)) or full in _DANGEROUS_MODULES:
+    # Of the name too: from protocol 4 on, ``torch`` and ``hub.load`` is the same as ``torch.hub`` and ``load``.
+    steps = full.split(".")
+    if any(".".join(steps[:depth]) in _DANGEROUS_MODULES for depth in range(1, len(steps) + 1)):
         return Standing.DANGEROUS
     if _DANGEROUS_NAMES.fullmatch(full) or not _DANGEROUS_PARTS.isdisjoint(name.split(".")):
         return Standing.DANGEROUS

@@ -38,6 +38,15 @@ class Pickle:
     """How often a container was fetched from the memo; many mean that the tree may unfold to far more than it is."""
 
 
+class BrokenPickleError(CorruptError):
+    """A pickle that no unpickler reads to its end. What stands before the break runs all the same: models that were broken behind their
+    payload passed the scanner of a model hub ("nullifAI", ReversingLabs 2025). So ``found`` keeps it, to be judged."""
+
+    def __init__(self, error: CorruptError, found: Pickle) -> None:
+        super().__init__(error.what, where=error.where, why=error.why, do=error.do)
+        self.found = found
+
+
 class Machine:
     """The state of one run: stack, memo, budget, and what was noticed. What each opcode does stands in the table ``ACTIONS``."""
 
@@ -189,6 +198,8 @@ class Machine:
         gc.disable()
         try:
             return self.steps()
+        except CorruptError as error:
+            raise BrokenPickleError(error, self.found) from None
         finally:
             if collecting:
                 gc.enable()
