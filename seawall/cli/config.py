@@ -67,7 +67,7 @@ def load_config(path: Path) -> Configuration:
             document = tomllib.load(file)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError("the configuration cannot be read", where=str(path), why=str(error)) from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigurationError(
             "the configuration is no TOML", where=str(path), why=str(error), do="mend the line that is named"
         ) from error

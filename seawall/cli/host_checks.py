@@ -46,7 +46,7 @@ def _keyring(site: "Site") -> Check:
 
 
 def _recovery(site: "Site") -> Check:
-    from seawall.vault.recipients import RecoveryPublicKey
+    from seawall.vault.recipients import RecoveryPublicKey, read_key_file
 
     if site.config.keys.recovery is None:
         if not site.has_signing_key("writer"):
@@ -59,7 +59,7 @@ def _recovery(site: "Site") -> Check:
         )
     path = site.resolve(site.config.keys.recovery.public)
     try:
-        return good("recovery key", "", f"sealings are for {RecoveryPublicKey.from_text(path.read_text().strip()).id} too")
+        return good("recovery key", "", f"sealings are for {RecoveryPublicKey.from_text(read_key_file(path)).id} too")
     except SeawallError as error:
         return failure("recovery key", "", error)
     except OSError as error:

@@ -67,7 +67,7 @@ def show(
 def _host_keys(site: "Site") -> list[dict[str, Any]]:
     """Every key that the configuration names. One that cannot be loaded is part of the answer."""
     from seawall.vault.keyring import Keyring
-    from seawall.vault.recipients import RecoveryPublicKey
+    from seawall.vault.recipients import RecoveryPublicKey, read_key_file
     from seawall.vault.signing import ROLES
 
     found: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ def _host_keys(site: "Site") -> list[dict[str, Any]]:
     if settings.recovery is not None:
         path = site.resolve(settings.recovery.public)
         try:
-            item("recovery", path, RecoveryPublicKey.from_text(path.read_text().strip()).id, current=True)
+            item("recovery", path, RecoveryPublicKey.from_text(read_key_file(path)).id, current=True)
         except (SeawallError, OSError) as error:
             item("recovery", path, None, str(error))
     for role in ROLES:
@@ -160,9 +160,12 @@ def rotate(dry_run: DryRunOption = False, config: ConfigOption = None, json: Jso
         status, current = "dry-run", keyring.current.id
     else:
         # Two rotations at once would each write the file with its own new key, and one of the keys would be lost.
-        with locked(path):
-            keyring = Keyring.load(path).rotated()
-            keyring.replace(path)
+        try:
+            with locked(path):
+                keyring = Keyring.load(path).rotated()
+                keyring.replace(path)
+        except OSError as error:
+            raise ConfigurationError("the keyring cannot be written", where=str(path), why=error.strerror or "") from error
         status, current = "rotated", keyring.current.id
     if json:
         emit({"status": status, "keyring": str(path), "keys": len(keyring.keys), "current": current})

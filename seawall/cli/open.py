@@ -28,12 +28,12 @@ def open_object(
     """Decrypt one object. Its signature is not checked, because nothing says here whose it should be: restore does that."""
     from seawall.vault.keyring import Keyring
     from seawall.vault.open import Opener, read_frame
-    from seawall.vault.recipients import RecoveryKey
+    from seawall.vault.recipients import RecoveryKey, read_key_file
 
     unwrappers: list[Unwrapper] = list(Keyring.load(keyring).keys) if keyring else []
     if recovery_key is not None:
         try:
-            unwrappers.append(RecoveryKey.from_text(recovery_key.read_text().strip()))
+            unwrappers.append(RecoveryKey.from_text(read_key_file(recovery_key)))
         except OSError as error:
             raise KeyMissingError("the recovery key is not there", where=str(recovery_key), why=error.strerror or "") from error
     if not unwrappers:

@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from seawall.errors import SeawallError
 
@@ -28,12 +28,25 @@ def emit(document: dict[str, Any]) -> None:
 
 def say(text: str) -> None:
     """A line for a person."""
-    sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    _write(sys.stdout, text)
 
 
 def warn(text: str) -> None:
     """A line that a person should see even when standard output goes elsewhere."""
-    sys.stderr.write("warning: " + text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    _write(sys.stderr, "warning: " + text)
+
+
+def printable(text: str) -> str:
+    """The text with everything escaped that is not seen as itself: names of files and tensors are strangers', and a terminal
+    obeys what a control character in one says (CWE-150). A line break in a name would make it two lines, one of them forged."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
+
+
+def _write(stream: TextIO, line: str) -> None:
+    encoding = stream.encoding or "utf-8"
+    stream.write(printable(line).encode(encoding, "backslashreplace").decode(encoding) + "\n")
 
 
 def report_error(error: SeawallError, as_json: bool, exit_code: int | None = None) -> None:
@@ -41,9 +54,10 @@ def report_error(error: SeawallError, as_json: bool, exit_code: int | None = Non
     if as_json:
         emit({**error.as_json(), "exit_code": error.exit_code if exit_code is None else exit_code})
         return
-    lines = [f"seawall: {error.what}"]
-    lines += [f"  {label}: {text}" for label, text in (("where", error.where), ("why", error.why), ("next", error.do)) if text]
-    sys.stderr.write("\n".join(lines).encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+    _write(sys.stderr, f"seawall: {error.what}")
+    for label, text in (("where", error.where), ("why", error.why), ("next", error.do)):
+        if text:
+            _write(sys.stderr, f"  {label}: {text}")
 
 
 def human_bytes(nbytes: int) -> str:

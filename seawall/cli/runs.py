@@ -1,5 +1,6 @@
 """``seawall run``: begin the log of a run."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -61,26 +62,47 @@ def open_run(
 
 def _add_run(config: Path, run: str, path: Path, copies: list[str]) -> None:
     """Append the run's table, and keep the file as it was if the result does not hold."""
+    from seawall.log.local import locked
+
+    if not path.is_dir():
+        raise UsageError("there is no such folder", where=str(path))
+    # A link to the file stays one.
+    config = Path(os.path.realpath(config))
+    try:
+        # Two that add a run at once would each write the file with its own, and one of them would be lost.
+        with locked(config):
+            _append(config, run, path, copies)
+    except OSError as error:
+        raise ConfigurationError("the configuration cannot be written", where=str(config), why=error.strerror or "") from error
+
+
+def _append(config: Path, run: str, path: Path, copies: list[str]) -> None:
     from seawall.cli.config import load_config
     from seawall.cli.init import toml_string
 
     known = load_config(config)
+    if run in known.runs:
+        return
+    copies = [name.strip() for name in copies]
     zone = known.stores[copies[0]].zone if copies[0] in known.stores else ""
-    if not path.is_dir():
-        raise UsageError("there is no such folder", where=str(path))
     lines = [
         "",
         f"[runs.{toml_string(run)}]",
         f"paths = {{ {toml_string(zone or 'here')} = {toml_string(str(path.absolute()))} }}",
-        f"copies = [{', '.join(toml_string(name.strip()) for name in copies)}]",
+        f"copies = [{', '.join(toml_string(name) for name in copies)}]",
         "",
     ]
     fresh = config.with_name(f".{config.name}.new")
     try:
-        fresh.write_text(config.read_text() + "\n".join(lines))
+        # Whoever may not read the file may not read the next one, and after a power cut one of the two is whole.
+        fresh.unlink(missing_ok=True)
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(config.read_text(encoding="utf-8") + "\n".join(lines))
+            os.fchmod(descriptor, config.stat().st_mode & 0o777)
+            file.flush()
+            os.fsync(descriptor)
         load_config(fresh)
         fresh.replace(config)
-    except OSError as error:
-        raise ConfigurationError("the configuration cannot be written", where=str(config), why=error.strerror or "") from error
     finally:
         fresh.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import cached_property
 from hashlib import sha256
@@ -57,7 +58,10 @@ class Site:
 
     def resolve(self, path: str) -> Path:
         """A path of the configuration: relative ones begin at the configuration's folder."""
-        return self.folder / Path(path).expanduser()
+        try:
+            return self.folder / Path(path).expanduser()
+        except RuntimeError as error:
+            raise ConfigurationError("a path begins with a home that nobody has", where=path, why=str(error), do="write it out") from None
 
     def run(self, name: str) -> RunSettings:
         """The settings of a run; :class:`UsageError` when the configuration has none."""
@@ -156,7 +160,7 @@ class Site:
     def recipients(self) -> "Sequence[Recipient]":
         """Who can open what this host seals: the keyring and the offline recovery key."""
         from seawall.vault.keyring import Keyring
-        from seawall.vault.recipients import RecoveryPublicKey
+        from seawall.vault.recipients import RecoveryPublicKey, read_key_file
 
         recipients: list[Recipient] = []
         if self.config.keys.keyring is not None:
@@ -164,7 +168,7 @@ class Site:
         if self.config.keys.recovery is not None:
             path = self.resolve(self.config.keys.recovery.public)
             try:
-                recipients.append(RecoveryPublicKey.from_text(path.read_text().strip()))
+                recipients.append(RecoveryPublicKey.from_text(read_key_file(path)))
             except OSError as error:
                 raise KeyMissingError("the recovery key's public half is not there", where=str(path), why=error.strerror or "") from error
         if not recipients:
@@ -176,12 +180,12 @@ class Site:
     def unwrappers(self) -> "Sequence[Unwrapper]":
         """The secret keys that this host holds. May be empty; then only public levels can be verified."""
         from seawall.vault.keyring import Keyring
-        from seawall.vault.recipients import RecoveryKey
+        from seawall.vault.recipients import RecoveryKey, read_key_file
 
         found: list[Unwrapper] = []
         if self._recovery_key is not None:
             try:
-                found.append(RecoveryKey.from_text(self._recovery_key.read_text().strip()))
+                found.append(RecoveryKey.from_text(read_key_file(self._recovery_key)))
             except OSError as error:
                 raise KeyMissingError("the recovery key is not there", where=str(self._recovery_key), why=error.strerror or "") from error
         if self.config.keys.keyring is not None:
@@ -227,10 +231,12 @@ class Site:
             return
         known = getattr(store, "known_capabilities", None)
         if known is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = path.with_suffix(".new")
-            fresh.write_text(json.dumps(asdict(known)))
-            fresh.replace(path)
+            # A state folder that cannot be written costs a probe each time, and nothing else.
+            with suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                fresh = path.with_suffix(".new")
+                fresh.write_text(json.dumps(asdict(known)))
+                fresh.replace(path)
 
 
 def found_site(config: Path | None, recovery_key: Path | None = None) -> Site:

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 from seawall.log.entries import FIRST_SEQ, entry_key, log_prefix, seq_of_key
 from seawall.log.read import LogView, fetch_entry
@@ -22,6 +23,11 @@ class Comparison:
     incidents: tuple[str, ...]
 
 
+def _hole(first: int, end: int, last: int) -> str:
+    missing = f"entry {first} is" if first == end else f"entries {first} to {end} are"
+    return f"{missing} missing, entry {last} is there"
+
+
 def compare_mirror(source: Store, view: LogView, mirror: Store) -> Comparison:
     """Read both logs whole and compare their bytes. ``view`` was read from ``source``, which has authority.
 
@@ -30,7 +36,8 @@ def compare_mirror(source: Store, view: LogView, mirror: Store) -> Comparison:
     """
     there = sorted(seq for stored in mirror.list(log_prefix(view.run)) if (seq := seq_of_key(stored.key)) is not None)
     last = there[-1] if there else 0
-    incidents = [f"entry {seq} is missing, entry {last} is there" for seq in sorted(set(range(FIRST_SEQ, last)) - set(there))]
+    # A hole is told by its ends: the name of one object may claim any number, and counting up to it would never end.
+    incidents = [_hole(before + 1, after - 1, last) for before, after in pairwise((FIRST_SEQ - 1, *there)) if after > before + 1]
 
     def differs(seq: int) -> str:
         ours, theirs = fetch_entry(source, view.run, seq), fetch_entry(mirror, view.run, seq)

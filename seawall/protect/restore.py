@@ -7,8 +7,9 @@ missing. The target appears by one rename at the end.
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -89,6 +90,7 @@ def _locked(staging: Path, target: Path) -> Iterator[None]:
     """One restore to a target at a time; the lock goes with the process, so a kill leaves none."""
     try:
         staging.mkdir(mode=0o700, exist_ok=True)
+        _refuse_anothers(staging)
         descriptor = os.open(staging / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise UsageError("nothing can be written next to the target", where=str(target.parent), why=error.strerror or "") from error
@@ -104,6 +106,24 @@ def _locked(staging: Path, target: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def _refuse_anothers(staging: Path) -> None:
+    """:class:`UsageError` for a folder that somebody else put there, as anybody may beside a target in /tmp: links in it would be
+    written through. Owners are compared with that of a new file, because a server may make root nobody."""
+    own = staging / f"owner-{os.getpid()}"
+    folder = os.lstat(staging)
+    if stat.S_ISDIR(folder.st_mode):
+        own.unlink(missing_ok=True)
+        descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        owner = os.fstat(descriptor).st_uid
+        os.close(descriptor)
+        os.unlink(own)
+        if owner == folder.st_uid:
+            return
+    raise UsageError(
+        "somebody else made the folder that the restore would build in", where=str(staging), do="remove it, or choose another target"
+    )
 
 
 def _busy(target: Path) -> BusyError:
@@ -122,8 +142,10 @@ def _finished(tree: Path, inventory: Inventory) -> set[int]:
     done = set()
     for number, file in enumerate(inventory.files):
         path = tree / file.name
-        if path.is_file() and not path.is_symlink() and path.stat().st_size == file.size and _digest(path) == file.plaintext_digest:
-            done.add(number)
+        # One that may not be read is built again: it can be any user's mode, and this one need not be who sealed it.
+        with suppress(PermissionError):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size == file.size and _digest(path) == file.plaintext_digest:
+                done.add(number)
     return done
 
 

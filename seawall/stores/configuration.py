@@ -1,7 +1,7 @@
 """The ``[stores.<name>]`` tables of seawall.toml."""
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -30,6 +30,8 @@ class StoreSettings(BaseModel):
     @field_validator("url")
     @classmethod
     def _known_scheme(cls, url: str) -> str:
+        if "\0" in unquote(url):
+            raise ValueError(f"{url!r} has a NUL in it, which no path has")
         parts = urlsplit(url)
         if parts.scheme not in ("file", "s3"):
             raise ValueError(f"{url!r} names no store: write file:///absolute/path or s3://bucket/prefix")

@@ -251,7 +251,8 @@ class FileStore:
 def path_of(url: str) -> Path:
     """The folder that a ``file:`` URL names, links resolved; ``UsageError`` for anything but ``file:///absolute/path``."""
     parts = urlsplit(url)
-    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/") or parts.query or parts.fragment:
+    odd = parts.query or parts.fragment or "\0" in unquote(url)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or not parts.path.startswith("/") or odd:
         raise UsageError("a file store is written file:///absolute/path", where=url)
     return Path(os.path.realpath(unquote(parts.path)))
 

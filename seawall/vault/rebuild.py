@@ -102,9 +102,11 @@ def _rebuild_file(
 
 
 def _free_suffix(inventory: Inventory) -> str:
-    """Ending of the temporary names: no file of the checkpoint has it, so none is taken for a part of another."""
+    """Ending of the temporary names: nothing in the checkpoint has it, so nothing is taken for a part of another or stands in its way."""
     suffix = ".seawall-part"
-    while any(file.name.endswith(suffix) for file in inventory.files):
+    names = [*(file.name for file in inventory.files), *(folder.name for folder in inventory.folders)]
+    names += [link.name for link in inventory.links]
+    while any(suffix in name for name in names):
         suffix += "-"
     return suffix
 

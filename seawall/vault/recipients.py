@@ -10,6 +10,7 @@ A wrap binds the run and the sealing, so that it cannot be moved to another one 
 import os
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Protocol
 
 from cryptography.exceptions import InvalidTag
@@ -24,6 +25,8 @@ DATA_KEY_BYTES = 32
 _MLKEM_PUBLIC_BYTES = 1184
 _MLKEM_SEED_BYTES = 64
 _NONCE_BYTES = 12
+_MAX_FILE_BYTES = 8192
+"""A recovery key's public half in hex, behind its prefix, has 2,447 bytes."""
 
 
 def wrap_context(run: str, sealing: bytes) -> bytes:
@@ -57,6 +60,15 @@ class Unwrapper(Recipient, Protocol):
     def unwrap(self, wrap: Wrap, context: bytes) -> bytes:
         """The data key; :class:`KeyMissingError` when the wrap is not for this key or context."""
         ...
+
+
+def read_key_file(path: Path) -> str:
+    """The text in a file with a recovery key or its public half. What is no text comes back as something that no key is.
+
+    Raises ``OSError`` when it cannot be read.
+    """
+    with path.open("rb") as file:
+        return file.read(_MAX_FILE_BYTES).decode("ascii", "replace").strip()
 
 
 class KeyringKey:

@@ -141,6 +141,13 @@ def test_verify_compares_every_store(site: DemoSite) -> None:
     assert site.good("log", "verify", "gpt")["stores"]["a"]["behind"] == 1
 
 
+def test_verify_counts_no_further_than_there_are_entries(site: DemoSite) -> None:
+    """One object whose name is the highest number there can be: a set of all that lacks before it would fill the memory."""
+    entry(site.log_folder("a"), 10**16 - 1).write_bytes(b"{}")
+    said = site("log", "verify", "gpt", "--json")
+    assert said.code == 10 and any("entries 3 to 9999999999999998 are missing" in text for text in said.document["incidents"])
+
+
 def altered(site: DemoSite) -> None:
     path = entry(site.log_folder("a"), 2)
     document = json.loads(path.read_bytes())

@@ -119,6 +119,50 @@ class TestTargets:
         assert os.listdir(target) == ["somebody"]
 
 
+class TestStaging:
+    """The folder beside the target has a name that can be guessed, and in /tmp anybody may have made it."""
+
+    def _refused(self, large: tuple[LittleSite, Path, str], tmp_path: Path) -> None:
+        site, _, sealing = large
+        with pytest.raises(UsageError, match="somebody else made"):
+            restore(*site.opened("a", sealing), tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+    def test_a_link(self, large: tuple[LittleSite, Path, str], tmp_path: Path) -> None:
+        (tmp_path / "theirs").mkdir()
+        (tmp_path / f".out.seawall-restore-{large[2][:12]}").symlink_to("theirs")
+        self._refused(large, tmp_path)
+        assert os.listdir(tmp_path / "theirs") == []
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+    def test_a_folder_of_another_user(self, large: tuple[LittleSite, Path, str], tmp_path: Path) -> None:
+        staging = tmp_path / f".out.seawall-restore-{large[2][:12]}"
+        (staging / "tree").mkdir(parents=True)
+        (tmp_path / "theirs").mkdir()
+        (staging / "tree" / "deep").symlink_to(tmp_path / "theirs")
+        os.chown(staging, 12345, 12345)
+        self._refused(large, tmp_path)
+        assert os.listdir(tmp_path / "theirs") == []
+
+
+def test_a_finished_file_that_may_not_be_read_is_built_again(
+    large: tuple[LittleSite, Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mode such as 0o200 in the checkpoint: whoever goes on with a killed restore cannot tell what is there."""
+    site, source, sealing = large
+    restore(*site.opened("a", sealing), tmp_path / "out")
+    staging = tmp_path / f".again.seawall-restore-{sealing[:12]}"
+    staging.mkdir()
+    (tmp_path / "out").rename(staging / "tree")
+
+    def forbidden(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(restoring, "_digest", forbidden)
+    assert restore(*site.opened("a", sealing), tmp_path / "again").kept == 0
+    assert tree(tmp_path / "again") == tree(source)
+
+
 def test_two_restores_to_one_target(large: tuple[LittleSite, Path, str], tmp_path: Path) -> None:
     site, source, sealing = large
     refused: list[BusyError] = []
