@@ -13,7 +13,7 @@ from seawall.cli.output import printable
 from tests.cli.checkpoints import safetensors_bytes
 from tests.cli.conftest import Cli, DemoSite
 
-PROGRAM = [sys.executable, "-m", "seawall.cli.main"]
+PROGRAM = [sys.executable, "-m", "seawall.cli.entry"]
 
 
 def test_names_cannot_speak_to_the_terminal(cli: Cli, tmp_path: Path) -> None:
