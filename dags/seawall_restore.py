@@ -7,7 +7,6 @@ from airflow.sdk import DAG, Param
 from seawall.operators.restore import RestoreOperator
 from seawall.operators.roles import task_arguments
 
-_ALL = "Which checkpoint"
 _MORE = "Allow what is refused otherwise"
 
 with DAG(
@@ -16,27 +15,24 @@ with DAG(
     start_date=datetime(2025, 1, 1, tzinfo=UTC),
     # Each try has half an hour and goes on by file where the last one stopped; a large checkpoint takes several.
     default_args={**task_arguments("restorer"), "retries": 24, "max_retry_delay": 300.0},
+    # Parameters without a section stand in the one that the form shows open.
     params={
-        "run": Param(type="string", minLength=1, title="Run", section=_ALL),
+        "run": Param(type="string", minLength=1, title="Run"),
         "target": Param(
             type="string",
             minLength=1,
             title="Target",
             description="A path on the worker that does not exist. The checkpoint appears there when it is whole.",
-            section=_ALL,
         ),
-        "step": Param(None, type=["null", "integer"], minimum=0, title="Step", description="Exactly this one.", section=_ALL),
+        "step": Param(None, type=["null", "integer"], minimum=0, title="Step", description="Exactly this one."),
         "level": Param(
             None,
             type=["null", "string"],
             enum=[None, "L2", "L3", "L4", "L5"],
             title="Newest at level",
             description="Without a step: the newest that is proved to this. Empty takes the run's own level.",
-            section=_ALL,
         ),
-        "store": Param(
-            None, type=["null", "string"], title="Store", description="Only from this one; its name in seawall.toml.", section=_ALL
-        ),
+        "store": Param(None, type=["null", "string"], title="Store", description="Only from this one; its name in seawall.toml."),
         "unproved": Param(
             False, type="boolean", title="Unproved", description="The newest, although nothing is proved about it.", section=_MORE
         ),

