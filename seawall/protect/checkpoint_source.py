@@ -14,10 +14,14 @@ from seawall.checkpoint.source import SourceFile, commit_mark_digest, is_tempora
 from seawall.clock import utc_text
 from seawall.errors import CorruptError, HostileError, IncompleteError, UnknownLayoutError, UsageError
 from seawall.vault.inventory import Inventory
+from seawall.vault.names import identity_of
 from seawall.vault.plan import Plan
 from seawall.vault.tensors import TensorPiece, TensorRecord
 
 _READ_BYTES = 1 << 20
+_FIRST_SECOND = -(1 << 31)
+_LAST_SECOND = 253_402_300_799
+"""The end of the year 9999. Some file systems keep any time, and a clock that jumped sets any; what is saved is for information."""
 _POINTED = ("deepspeed", "megatron")
 """Layouts whose steps are found by a pointer file in the folder above."""
 
@@ -155,13 +159,13 @@ def read_source(
         root=root,
         inspection=inspection,
         files=tuple(
-            ListedFile(file.path, file.size, file.mode, f"{max(file.mtime_ns, 0)}:{file.inode}:{file.device}")
+            ListedFile(file.path, file.size, file.mode, identity_of(file.mtime_ns, file.inode, file.device))
             for file in sorted(files, key=lambda file: file.path)
         ),
         folders=tuple(sorted(folders)),
         links=tuple(sorted(links)),
         mark_digest=bytes.fromhex(commit_mark_digest(inspection)),
-        saved_at=utc_text(datetime.fromtimestamp(os.stat(mark).st_mtime_ns // 10**9, UTC)),
+        saved_at=utc_text(datetime.fromtimestamp(max(_FIRST_SECOND, min(os.stat(mark).st_mtime_ns // 10**9, _LAST_SECOND)), UTC)),
         pointer=pointer,
         prefix=prefix,
         quarantine=quarantine,

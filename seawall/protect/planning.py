@@ -19,7 +19,7 @@ from seawall.vault.codecs import Codec
 from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.identity import sealing_folder, sealing_id
 from seawall.vault.objects import row_of
-from seawall.vault.plan import Folder, Link, Plan, PlannedFile, Pointer
+from seawall.vault.plan import Folder, Link, Plan, PlannedFile, Pointer, decode_plan
 from seawall.vault.recipients import DATA_KEY_BYTES, Recipient, Unwrapper
 from seawall.vault.seal import seal_bytes
 from seawall.vault.sealing import read_inventory, read_sealing
@@ -172,8 +172,11 @@ def _make(
         data_key = parse_wraps(raw_keys, run, sealing, 1, resolve, folder + keys_name(1)).unwrap(unwrappers)
     plan = _plan(source, run, sealing, epoch, step, attempt, codec, batch_bytes)
     name = object_name(ObjectKind.PLAN, 0)
+    plaintext = plan.encode()
+    # What readers refuse must not be written, still less committed: it would be a copy that nobody can restore.
+    decode_plan(plaintext, f"the plan of {source.root}")
     raw_plan, sealed = seal_bytes(
-        plan.encode(), sealing=sealing, kind=ObjectKind.PLAN, number=0, name=b"", data_key=data_key, signing_key=signing_key
+        plaintext, sealing=sealing, kind=ObjectKind.PLAN, number=0, name=b"", data_key=data_key, signing_key=signing_key
     )
     try:
         place.store.put(folder + name, raw_plan, sealed.crc64)

@@ -4,6 +4,7 @@ import os
 from types import TracebackType
 
 from seawall.errors import HostileError, SeawallError, SourceChangedError
+from seawall.vault import names
 from seawall.vault.plan import PlannedFile
 
 _RETRY = "sync again when the save is over"
@@ -11,7 +12,7 @@ _RETRY = "sync again when the save is over"
 
 def identity_of(facts: os.stat_result) -> str:
     """What must stay the same while a file is read; the inode tells a replaced file from a rewritten one."""
-    return f"{facts.st_mtime_ns}:{facts.st_ino}:{facts.st_dev}"
+    return names.identity_of(facts.st_mtime_ns, facts.st_ino, facts.st_dev)
 
 
 class OpenSourceFile:

@@ -51,6 +51,12 @@ def _check_one_spelling(text: str, where: str) -> None:
         raise CorruptError("a name escapes bytes that are valid UTF-8", where=where, why=repr(text)[:200])
 
 
+def identity_of(mtime_ns: int, inode: int, device: int) -> str:
+    """``mtime_ns:inode:device`` of a source file. A time that 64 bits do not hold (after 2262, from a clock that jumped) is the
+    last one that they do, because a sealing with another one could never be read again."""
+    return f"{max(-(2**63), min(mtime_ns, 2**63 - 1))}:{inode}:{device}"
+
+
 def checked_identity(identity: str, where: str) -> str:
     """``mtime_ns:inode:device`` of a source file."""
     match = _IDENTITY.fullmatch(identity)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from seawall.clock import Clock, utc_text
-from seawall.errors import CorruptError, StoreError, TrustError
+from seawall.errors import CorruptError, FreshnessError, StoreError, TrustError
 from seawall.log.bodies import ProofHead
 from seawall.log.read import LogView
 from seawall.log.state import CommitRecord
@@ -31,9 +31,21 @@ def certify(store: Store, view: LogView, proofs: Sequence[Proof], key: SigningKe
     """Sign proofs into this verifier's chain in the coordination store, and state the chain's head in the log.
 
     The chain comes first: after a kill between the two, proofs are there that the log does not name yet, which is
-    harmless; the next head names them.
+    harmless; the next head names them. Raises :class:`FreshnessError`, and writes nothing, when proofs that the log names are gone or
+    were replaced: a batch in their place would be a second history of the chain, for good.
     """
-    chain = append_proofs(store, view.run, proofs, key, view.state.resolver("verifier"))
+
+    def check(chain: Chain) -> None:
+        why = _why_not(chain, view)
+        if why:
+            raise FreshnessError(
+                "proofs of this verifier are missing",
+                where=f"{store.url} {view.run} {chain.verifier}",
+                why=why,
+                do="copy the run's proofs back from another store, or give the verifier a new key; until then nothing it says counts",
+            )
+
+    chain = append_proofs(store, view.run, proofs, key, view.state.resolver("verifier"), check)
     return state_proof_heads(store, view, [ProofHead(chain.verifier, chain.seq, chain.digest)], key, clock)
 
 

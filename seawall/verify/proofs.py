@@ -125,9 +125,17 @@ def read_chain(store: Store, run: str, verifier: str, resolve: Callable[[str], P
         digests.append(dsse.digest(raw))
 
 
-def append_proofs(store: Store, run: str, proofs: Sequence[Proof], key: SigningKey, resolve: Callable[[str], PublicKey | None]) -> Chain:
-    """Add one signed batch to this verifier's chain; two that append at once take two numbers."""
+def append_proofs(
+    store: Store,
+    run: str,
+    proofs: Sequence[Proof],
+    key: SigningKey,
+    resolve: Callable[[str], PublicKey | None],
+    check: Callable[[Chain], None] = lambda chain: None,
+) -> Chain:
+    """Add one signed batch to this verifier's chain; two that append at once take two numbers. ``check`` may refuse it by raising."""
     chain = read_chain(store, run, key.key_id, resolve)
+    check(chain)
     for _ in range(_MAX_TRIES):
         batch = ProofBatch(run, key.key_id, chain.seq + 1, chain.digest, tuple(proofs))
         raw = dsse.sign(PAYLOAD_TYPE, batch.payload(), [key]).encode()

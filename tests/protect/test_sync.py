@@ -2,6 +2,7 @@
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,30 @@ def test_a_changed_checkpoint_is_a_new_sealing(tmp_path: Path) -> None:
     second = site.sync(source)
     assert second.status == "committed" and second.sealing != first.sealing
     assert site.sync(source).status == "unchanged"
+
+
+@pytest.mark.parametrize("seconds", [-(1 << 30), 10_000_000_000, 1 << 40], ids=["before-1970", "after-2262", "after-9999"])
+def test_what_a_clock_that_jumped_has_saved_comes_back(tmp_path: Path, seconds: int) -> None:
+    """A time after 2262 is more nanoseconds than an inventory holds: it was committed once, and no reader opened it."""
+    source = write_checkpoint(tmp_path / "ck")
+    for path in source.iterdir():
+        if path.is_file():
+            os.utime(path, (seconds, seconds))
+    site = file_site(tmp_path)
+    done = site.sync(source)
+    assert _restored(site, "a", done.sealing, tmp_path / "out") == tree(source)
+    assert site.sync(source).status == "unchanged"
+
+
+def test_what_no_reader_would_take_is_not_committed(tmp_path: Path) -> None:
+    """Whatever else a plan may come to hold: it is read back before it is written, and nothing is there afterwards."""
+    source = read_source(str(write_checkpoint(tmp_path / "ck")))
+    odd = replace(source, files=tuple(replace(file, identity="yesterday") for file in source.files))
+    site = file_site(tmp_path)
+    with pytest.raises(CorruptError, match="identity"):
+        site.sync(odd)
+    assert not [found.key for found in site.stores["a"].list("runs/") if found.key.endswith(".sea")]
+    assert site.sync(source).status == "committed"
 
 
 def test_a_restored_copy_of_it_is_the_same_checkpoint(tmp_path: Path) -> None:

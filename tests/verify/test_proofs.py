@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seawall.errors import CorruptError, SeawallError, StoreAmbiguousError, StoreUnavailableError, TrustError
+from seawall.errors import CorruptError, FreshnessError, SeawallError, StoreAmbiguousError, StoreUnavailableError, TrustError
 from seawall.log.read import LogView
 from seawall.log.verbs import change_trust
 from seawall.stores.base import Store
@@ -164,6 +164,20 @@ def test_a_chain_that_is_gone_is_unknown() -> None:
     for seq in (1, 2, 3):
         del store.objects[proof_key(RUN, VERIFIER.key_id, seq)]
     assert_unknown(store, view, "ends at 0")
+
+
+@pytest.mark.parametrize("gone", [(3,), (2,), (1, 2, 3)])
+def test_nothing_is_appended_where_proofs_are_missing(gone: tuple[int, ...]) -> None:
+    """It would go into the place of one that is gone: the verifier would have two histories, for good, and count for nothing."""
+    store, view = certified()
+    kept = {seq: store.objects.pop(proof_key(RUN, VERIFIER.key_id, seq)) for seq in gone}
+    before = dict(store.objects)
+    with pytest.raises(FreshnessError, match="missing"):
+        certify(store, view, [proof(4)], VERIFIER, TickClock())
+    assert store.objects == before
+    store.objects.update({proof_key(RUN, VERIFIER.key_id, seq): raw for seq, raw in kept.items()})
+    after = certify(store, view, [proof(4)], VERIFIER, TickClock())
+    assert len(read_proofs(store, after).proofs) == 4, "with the proofs back in their places it goes on"
 
 
 def test_the_newest_batch_signed_anew_is_unknown() -> None:
