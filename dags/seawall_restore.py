@@ -29,8 +29,9 @@ with DAG(
             None,
             type=["null", "string"],
             enum=[None, "L2", "L3", "L4", "L5"],
+            values_display={"null": "the run's own"},
             title="Newest at level",
-            description="Without a step: the newest that is proved to this. Empty takes the run's own level.",
+            description="Without a step: the newest that is proved to this.",
         ),
         "store": Param(None, type=["null", "string"], title="Store", description="Only from this one; its name in seawall.toml."),
         "unproved": Param(
