@@ -8,8 +8,8 @@ from seawall.errors import CorruptError
 from seawall.stores.base import Store
 from seawall.stores.part_buffers import PartBuffers
 
-READ_AHEAD = 4
-"""Spans of one object in flight. Several objects are read at once, so that all transfers are busy."""
+READ_AHEAD = 2
+"""Spans of one object in flight, two records each. Several objects are read at once, so that all transfers are busy."""
 
 
 def read_ahead(
