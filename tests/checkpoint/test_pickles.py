@@ -2,6 +2,7 @@
 
 import contextlib
 import pickle
+import random
 import struct
 import sys
 from typing import Any
@@ -229,3 +230,11 @@ def test_what_stands_before_a_break_is_judged() -> None:
     with pytest.raises(CorruptError) as caught:
         read_pickle(b"\x80\x02ccollections\nOrderedDict\n)R\xff")
     assert judge_broken(caught.value) == []
+
+
+def test_noise_in_byte_strings_is_no_alarm() -> None:
+    """Random states are kept as bytes, thousands of them in a large run: some begin as a pickle would, and claim lengths of gigabytes."""
+    claim = b"X\xff\xff\xff\xff" + bytes(range(40))
+    values = [opener + claim for opener in (b"(", b"}", b"]", b"c", b"N", b"\x80\x02")] + [b"(K\x05Na" + b"." + bytes(20)]
+    values += [random.Random(seed).randbytes(2500) for seed in range(3000)]
+    assert judge_pickle(read_pickle(pickle.dumps(values, 4))) == []

@@ -27,6 +27,7 @@ MAX_NESTED_PICKLE = 64 << 20
 
 _SIZED = frozenset({"numpy.ndarray", "numpy._core.multiarray._reconstruct", "numpy.core.multiarray._reconstruct", "torch.Tensor"})
 _ALLOCATING = frozenset({"bytearray", "bytes", "list", "tuple", "set", "frozenset"})
+_IMPORTS = "unpickling would import "
 _CALLING = frozenset(
     {"functools.partial", "torch._tensor._rebuild_from_type", "torch._tensor._rebuild_from_type_v2", "torch.utils._pytree.tree_map"}
 )
@@ -53,7 +54,7 @@ def judge_pickle(pickle: Pickle, depth: int = 0) -> list[Finding]:
         if standing is Standing.DANGEROUS and id(node) in allowed:
             standing = Standing.UNKNOWN
         if standing is Standing.DANGEROUS:
-            found.append(Finding(Verdict.HOSTILE, f"unpickling would import {_clean(node.full)}, which can run code or open files"))
+            found.append(Finding(Verdict.HOSTILE, f"{_IMPORTS}{_clean(node.full)}, which can run code or open files"))
         elif standing is Standing.UNKNOWN:
             unknown.append(_clean(node.full))
     if pickle.extensions:
@@ -229,7 +230,7 @@ def _structures_of(raw: bytes) -> Iterator[bytes]:
 
 
 def _judge_stream(raw: bytes, depth: int, to_break: bool = False) -> Iterator[Finding]:
-    at = 0
+    at, marked = 0, raw[0] == 0x80 and 2 <= raw[1] <= 5
     for _ in range(16):
         try:
             nested = read_pickle(raw, at, "a pickle inside the pickle")
@@ -238,12 +239,13 @@ def _judge_stream(raw: bytes, depth: int, to_break: bool = False) -> Iterator[Fi
                 yield from judge_broken(error)
             return
         except HostileError as error:
-            # Noise claims lengths, too.
-            if to_break or (raw[0] == 0x80 and 2 <= raw[1] <= 5) or raw[:1] in (b"(", b"c", b"}", b"]"):
+            # A random state in bytes claims lengths, too.
+            if to_break or (marked and raw[-1:] == b"."):
                 yield Finding(Verdict.HOSTILE, str(error))
             return
         for finding in judge_pickle(nested, depth + 1):
-            if finding.verdict is Verdict.HOSTILE:
+            # And noise appends to what cannot be appended to, but it does not spell the name of a module.
+            if finding.verdict is Verdict.HOSTILE and (to_break or marked or finding.text.startswith(_IMPORTS)):
                 yield Finding(finding.verdict, f"in a byte string: {finding.text}")
         at = nested.end
         if at >= len(raw):
