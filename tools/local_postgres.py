@@ -3,6 +3,7 @@
 Airflow needs it: on SQLite, creating a backfill locks the database, and the clean-up after that has deleted good DAG runs.
 """
 
+import atexit
 import contextlib
 import os
 import shutil
@@ -44,6 +45,8 @@ def start_postgres(data: Path) -> str:
     PostgresServer._lock = fasteners.InterProcessLock(data.with_name(f"{data.name}.lock"))
     server = PostgresServer(Path(remembered.read_text()) / "data", cleanup_mode=None)
     server.start()
+    # At this process's end it would take its lock once more, and make the folder again that somebody has removed since.
+    atexit.unregister(server._cleanup)
     return str(server.get_uri(driver="psycopg2"))
 
 

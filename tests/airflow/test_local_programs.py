@@ -12,6 +12,7 @@ import psutil
 import psycopg2
 import pytest
 
+from tests.airflow.conftest import CHECKOUT
 from tools.local_postgres import start_postgres, stop_postgres
 from tools.local_processes import ProcessList, end_session
 
@@ -70,6 +71,20 @@ def test_a_database_whose_server_was_killed_comes_back(folder: Path) -> None:
     server.kill()
     server.wait(10)
     query(start_postgres(data), "insert into kept values (1)")
+
+
+def test_a_removed_folder_stays_away_when_the_process_ends(folder: Path) -> None:
+    code = """
+import shutil, sys
+from pathlib import Path
+from tools.local_postgres import start_postgres, stop_postgres
+data = Path(sys.argv[1])
+start_postgres(data)
+stop_postgres(data)
+shutil.rmtree(data.parent)
+"""
+    subprocess.run([sys.executable, "-c", code, str(folder / "job" / "postgres")], cwd=CHECKOUT, check=True)
+    assert not (folder / "job").exists()
 
 
 def led(*, own_session: bool = True) -> tuple[subprocess.Popen[bytes], int]:
