@@ -22,7 +22,7 @@ from tests.protect.little_site import RUN, LittleSite, file_site, write_checkpoi
 
 MIB = 1 << 20
 TRANSFERS = 16
-CROWD = {"part": 8, "read_into": 4}
+CROWD = {"part": 8, "read_into": 2}
 """Transfers of one file that hold a full buffer each at one moment: as many as the bound on buffers and the read-ahead let through."""
 
 
