@@ -108,7 +108,7 @@ def _copy(sealing: Sealing, row: Row, place: Place) -> tuple[Stored, bool]:
     except NoSuchObjectError:
         pass
     try:
-        if row.length <= PART_BYTES:
+        if row.length <= 2 * PART_BYTES:
             return _copy_small(sealing, row, place, key), True
         return _copy_parts(sealing, row, place, key), True
     except ObjectExistsError:

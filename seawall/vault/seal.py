@@ -19,8 +19,8 @@ from seawall.vault.records import OVERHEAD_BYTES, RecordCipher, derive
 from seawall.vault.signing import SigningKey
 from seawall.vault.tail import MAX_NAME_BYTES, MAX_RECORDS, TRAILER_BYTES, Footer, Leaf, Trailer, leaf_root, pack_leaves, signed_statement
 
-PART_BYTES = 16 << 20
-"""Smallest part of a larger object: two records. Parts hold whole records; a request costs about a millisecond of CPU."""
+PART_BYTES = 8 << 20
+"""Smallest part of a larger object. Parts hold whole records."""
 MAX_PARTS = 9000
 """S3 allows 10,000 parts; the part size grows with the object so that there are fewer."""
 
@@ -94,10 +94,7 @@ class Sealer:
         records = max(1, -(-self._plaintext_bytes // self._chunk_bytes))
         tail = 8 + 36 * records + 60 + len(self._name) + TRAILER_BYTES
         whole = HEADER_BYTES + self._plaintext_bytes + records * OVERHEAD_BYTES + tail
-        record = chunk + OVERHEAD_BYTES
-        # A part ends with the record that fills it. Records of one length fill it exactly; packed ones may overshoot by one.
-        records_bytes = -(-part_bytes // record) * record if self._codec == codecs.Codec.NONE else part_bytes + record
-        return min(whole, HEADER_BYTES + records_bytes + tail)
+        return min(whole, HEADER_BYTES + part_bytes + chunk + OVERHEAD_BYTES + tail)
 
     def parts(
         self,
