@@ -54,7 +54,7 @@ class DueCopiesOperator(SeawallOperator):
             else:
                 names[place.id] = name
         every = timedelta(hours=int(self.every_hours))
-        wanted = _level(self.level, site)
+        wanted = site.level_to_check(self.level)
         due = copies_due(view.state, commit, known.proofs, whole, site.clock.now(), site.config.verify.policy(), wanted, every)
         stores = [*(names[store] for store in due), *silent]
         return [{"run": self.run, "sealing": commit.sealing, "store": store} for store in stores]
@@ -91,7 +91,7 @@ class VerifyOperator(SeawallOperator):
             place.store,
             view,
             commit,
-            _level(self.level, site),
+            site.level_to_check(self.level),
             site.unwrappers,
             scratch=site.scratch,
             transfers=site.config.transfer.transfers,
@@ -147,18 +147,3 @@ class CertifyOperator(SeawallOperator):
                 f"damaged copies of {self.run} in {', '.join(damaged) or 'a store'}: signed, and no recovery point now"
             )
         return {"run": self.run, "proofs": len(proofs), "copies": {result["store"]: result["result"] for result in results}}
-
-
-def _level(text: str, site: "AirflowSite") -> Any:
-    from seawall.errors import UsageError
-    from seawall.verify.levels import Level
-
-    if not text:
-        return site.highest_level()
-    try:
-        level = Level.parse(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if level > Level.L4:
-        raise UsageError("L5 is proved by resuming training from a copy", where=text, do="verify up to L4 here")
-    return level

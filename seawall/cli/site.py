@@ -194,6 +194,18 @@ class Site:
                 found.extend(reversed(Keyring.load(path).keys))
         return found
 
+    def level_to_check(self, text: str | None) -> Level:
+        """The level that was asked for, or the highest that this host can check; :class:`UsageError` for what no check gives."""
+        if not text:
+            return self.highest_level()
+        try:
+            level = Level.parse(text)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        if level > Level.L4:
+            raise UsageError("L5 is proved by resuming training from a copy", where=text, do="verify up to L4 here")
+        return level
+
     def highest_level(self) -> Level:
         """The highest level that this host can verify to: without a key that opens sealings, the public ones."""
         try:

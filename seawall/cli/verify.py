@@ -7,7 +7,7 @@ import typer
 from seawall.cli.options import ConfigOption, JsonOption, RecoveryKeyOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, say, warn
 from seawall.cli.worst import worst_code
-from seawall.errors import CorruptError, NoSuchCopyError, StoreError, UsageError
+from seawall.errors import CorruptError, NoSuchCopyError, StoreError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
@@ -41,7 +41,7 @@ def verify(
 
     site = Site(find_config(config), recovery_key=recovery_key)
     names = tuple(store or site.run(run).copies)
-    wanted = _level(level, site)
+    wanted = site.level_to_check(level)
     key = None if unsigned else site.signing_key("verifier")
     view, _ = site.view(run)
     commits = _commits(view, step, every)
@@ -75,20 +75,6 @@ def verify(
     elif key is None:
         warn("nothing was signed: this look does not count as proof")
     return worst_code([*([CorruptError.exit_code] if failed else []), *unreachable.values()])
-
-
-def _level(text: str | None, site: "Site") -> "Level":
-    from seawall.verify.levels import Level
-
-    if text is None:
-        return site.highest_level()
-    try:
-        level = Level.parse(text)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if level > Level.L4:
-        raise UsageError("L5 is proved by resuming training from a copy", where=text, do="verify up to L4 here")
-    return level
 
 
 def _commits(view: "LogView", step: int | None, every: bool) -> "list[CommitRecord]":
