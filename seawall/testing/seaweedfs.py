@@ -169,6 +169,7 @@ class SeaweedFS:
         )  # fmt: skip
         try:
             server.wait_until(lambda: answers_http(port + 3) and answers_http(port + 2), _READY_SECONDS)
+            server.wait_until(lambda: _serves_what_it_keeps(instance), _READY_SECONDS)
             self._apply_fsync(weed, instance, environment)
         except BaseException:
             server.kill()
@@ -196,7 +197,27 @@ class SeaweedFS:
         done.touch()
 
 
-def client_of(endpoint: str, keys: AwsKeys) -> Any:
+def _serves_what_it_keeps(instance: Instance) -> bool:
+    """Whether the first object of every bucket can be read.
+
+    After a restart the S3 port answers before the volumes have told the master that they are there; until then every read is a
+    500 (seen on a busy machine).
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = client_of(f"http://127.0.0.1:{instance.first_port + 3}", instance.owner, attempts=1)
+    try:
+        for bucket in client.list_buckets()["Buckets"]:
+            for stored in client.list_objects_v2(Bucket=bucket["Name"], MaxKeys=1).get("Contents", []):
+                client.get_object(Bucket=bucket["Name"], Key=stored["Key"])["Body"].read(1)
+    except (BotoCoreError, ClientError):
+        return False
+    finally:
+        client.close()
+    return True
+
+
+def client_of(endpoint: str, keys: AwsKeys, *, attempts: int = 3) -> Any:
     """A plain botocore client, for what a store never does: making buckets, setting locks, damaging objects."""
     from botocore.config import Config
     from botocore.session import Session
@@ -213,7 +234,7 @@ def client_of(endpoint: str, keys: AwsKeys) -> Any:
             s3={"addressing_style": "path"},
             request_checksum_calculation="when_required",
             response_checksum_validation="when_required",
-            retries={"total_max_attempts": 3},
+            retries={"total_max_attempts": attempts},
         ),
     )
 
