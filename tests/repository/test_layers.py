@@ -17,7 +17,7 @@ VIOLATIONS = {
     "torch": ("seawall/checkpoint/planted.py", "import torch"),
 }
 MORE_FLOORS = [
-    ("seawall/kernels/planted.py", "import seawall.errors"),
+    ("seawall/kernels/planted.py", "import seawall.clock"),
     ("seawall/stores/planted.py", "from seawall.vault import planted"),
     ("seawall/log/planted.py", "def late() -> None:\n    import seawall.cli"),
     ("seawall/checkpoint/planted.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import seawall.verify"),
