@@ -20,6 +20,7 @@ from seawall.vault.tail import (
     Leaf,
     Trailer,
     leaf_root,
+    pack_leaves,
     parse_footer,
     parse_tail,
     parse_trailer,
@@ -66,6 +67,11 @@ class Frame:
     @property
     def trailer_digest(self) -> bytes:
         return sha256(self.trailer).digest()
+
+    @property
+    def after_records(self) -> bytes:
+        """Tail and trailer, as they are stored."""
+        return pack_leaves(self.leaves) + self.sealed_footer + self.trailer
 
     def check_record(self, number: int, record: bytes | memoryview) -> bool:
         """Whether these are the bytes of record ``number`` that were signed."""

@@ -75,26 +75,37 @@ def read_sealing(store: Store, run: str, sealing: bytes, manifest_digest: str, w
     Raises :class:`NoSuchCopyError` when the store has no copy, :class:`CorruptError` when what is there is not what the log names.
     """
     folder = sealing_folder(run, sealing)
-    where = f"{store.url}/{folder}{manifests.NAME}"
     try:
         raw_manifest = store.get(folder + manifests.NAME, 0, manifests.MAX_BYTES + 1)
     except NoSuchObjectError as error:
+        where = f"{store.url}/{folder}{manifests.NAME}"
         raise NoSuchCopyError(
             "the store has no copy of this checkpoint", where=where, do="choose another store (`seawall copies`)"
         ) from error
-    if sha256(raw_manifest).hexdigest() != manifest_digest:
-        raise CorruptError("the manifest is not the one that the log names", where=where, do="use another copy")
-    manifest = parse_manifest(raw_manifest, writers, where)
-    if (manifest.run, manifest.sealing) != (run, sealing):
-        raise CorruptError("the manifest belongs to another sealing", where=where)
+    manifest = checked_manifest(raw_manifest, run, sealing, manifest_digest, writers, f"{store.url}/{folder}{manifests.NAME}")
     where = f"{store.url}/{folder}{objects.NAME}"
     try:
         raw_table = store.get(folder + objects.NAME, 0, objects.MAX_BYTES + 1)
     except NoSuchObjectError as error:
         raise CorruptError("the copy has no objects table", where=where, do="use another copy") from error
-    if sha256(raw_table).digest() != manifest.objects_digest:
+    return Sealing(store, manifest, manifest_digest, checked_table(raw_table, manifest, where), writers)
+
+
+def checked_manifest(raw: bytes, run: str, sealing: bytes, manifest_digest: str, writers: Resolve, where: str) -> Manifest:
+    """The manifest in ``raw``; :class:`CorruptError` unless it is the one that the log names."""
+    if sha256(raw).hexdigest() != manifest_digest:
+        raise CorruptError("the manifest is not the one that the log names", where=where, do="use another copy")
+    manifest = parse_manifest(raw, writers, where)
+    if (manifest.run, manifest.sealing) != (run, sealing):
+        raise CorruptError("the manifest belongs to another sealing", where=where)
+    return manifest
+
+
+def checked_table(raw: bytes, manifest: Manifest, where: str) -> ObjectsTable:
+    """The objects table in ``raw``; :class:`CorruptError` unless it is the one that ``manifest`` signs."""
+    if sha256(raw).digest() != manifest.objects_digest:
         raise CorruptError("the objects table is not the one that was signed", where=where, do="use another copy")
-    table = decode_objects(raw_table, sealing, where)
+    table = decode_objects(raw, manifest.sealing, where)
     if rows_root(table.rows) != manifest.root:
         raise CorruptError("the objects table does not give the signed Merkle root", where=where)
     if (table.files, sum(row.length for row in table.rows)) != (manifest.files, manifest.stored_bytes):
@@ -102,7 +113,7 @@ def read_sealing(store: Store, run: str, sealing: bytes, manifest_digest: str, w
     inventory = table.row(object_name(ObjectKind.INVENTORY, 0))
     if inventory is None or inventory.trailer_digest != manifest.inventory_digest:
         raise CorruptError("the inventory is not the one that was signed", where=where)
-    return Sealing(store, manifest, manifest_digest, table, writers)
+    return table
 
 
 def _either(sealing: Sealing, rewrappers: Resolve) -> Resolve:
