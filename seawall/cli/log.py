@@ -68,8 +68,14 @@ def _line(state: "RunState", signed: "SignedEntry") -> str:
             return f"{reason} (operation {signed.entry.op})"
         case bodies.Lift(lifts=lifts, reason=reason):
             return f"operation {lifts}: {reason}"
-        case bodies.Tombstone(sealing=sealing, store=store):
-            return f"sealing {sealing[:12]} is deleted in store {store[:12]}"
+        case bodies.Tombstone(sealing=sealing, store=store, plan=plan):
+            return f"sealing {sealing[:12]} is deleted in store {store[:12]} by plan {plan[:12]}"
+        case bodies.Lease(holder=holder, purpose=purpose, taken=taken, until=until):
+            return f"{purpose} {'given back' if until == taken else f'until {until[:19]}Z'} by {holder}"
+        case bodies.WriteOff(sealing=sealing):
+            record = state.written_off.get(sealing)
+            who = f" by {' and '.join(signer[:12] for signer in record.signers)}: {record.reason}" if record is not None else ""
+            return f"sealing {sealing[:12]} is written off{who}"
         case bodies.ProofHeads(heads=heads):
             return ", ".join(f"verifier {head.verifier[:12]} is at proof {head.seq}" for head in heads)
         case bodies.Move(store=store, reason=reason):

@@ -17,6 +17,7 @@ from seawall.clock import Clock, utc_text
 from seawall.errors import (
     BusyError,
     EpochClosedError,
+    NoSuchCopyError,
     ObjectExistsError,
     StoreAmbiguousError,
     StoreError,
@@ -110,6 +111,13 @@ def _candidate(state: RunState, body: Body, key: SigningKey, op: str, clock: Clo
             "the checkpoint was written under a closed epoch",
             where=f"{state.run} step {body.step}",
             why=f"its commit mark says epoch {body.written}, the log is in epoch {state.epoch}",
+        )
+    if isinstance(body, Commit) and body.sealing in state.tombstones and body.sealing not in state.commits:
+        raise NoSuchCopyError(
+            "the sealing was given up while it was made",
+            where=f"{state.run} step {body.step}",
+            why=f"entry {state.tombstones[body.sealing][0].seq} deletes what was stored of it",
+            do="sync again: the checkpoint is sealed anew",
         )
     if isinstance(body, Epoch) and body.number != state.epoch + 1:
         raise EpochClosedError(

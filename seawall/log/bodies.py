@@ -1,12 +1,14 @@
 """What a log entry can say: one frozen body a kind, and the roles that may sign it (docs/spec/log-and-trust.md, section 6).
 
-Reserved kinds (lease, write-off, move) are read and kept by every reader of format 1; of them only ``move`` has a meaning yet.
+The rules that an entry must keep where it stands are in :mod:`seawall.log.fold`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import ClassVar
 
+from seawall.clock import parse_utc
 from seawall.errors import CorruptError
 from seawall.vault import canonical
 from seawall.vault.canonical import Document
@@ -17,6 +19,12 @@ MAX_REASON = 1000
 
 MAX_WRITERS = 1000
 MAX_HEADS = 1000
+
+RETENTION = "retention"
+"""Purpose of the lease that deletions of a run are done under, whoever does them (DESIGN law 7)."""
+
+MAX_LEASE = timedelta(hours=24)
+"""A holder that died keeps everybody else waiting until its lease ends, so none may be longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,23 +176,26 @@ class Lift:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """The copy of ``sealing`` in ``store`` is deleted by the signed plan of this digest."""
+    """The copy of ``sealing`` in ``store`` is deleted by the signed plan of this digest. It comes before the first byte goes."""
 
     kind: ClassVar[str] = "tombstone"
     sealing: str
     store: str
     plan: str
+    lease: int
+    """Number of the lease entry that it is done under: the fencing number. Only the newest lease's counts."""
 
     def as_document(self) -> Document:
-        return {"sealing": self.sealing, "store": self.store, "plan": self.plan}
+        return {"sealing": self.sealing, "store": self.store, "plan": self.plan, "lease": canonical.number(self.lease)}
 
     @classmethod
     def parse(cls, body: Document, where: str) -> "Tombstone":
-        canonical.only_fields(body, {"sealing", "store", "plan"}, where=where)
+        canonical.only_fields(body, {"sealing", "store", "plan", "lease"}, where=where)
         return cls(
             canonical.hex_field(body, "sealing", 16, where=where),
             canonical.hex_field(body, "store", 16, where=where),
             canonical.hex32_field(body, "plan", where=where),
+            canonical.number_field(body, "lease", where=where, least=1),
         )
 
 
@@ -246,34 +257,45 @@ class ProofHeads:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Reserved: who may carry out deletions of this run until when (law 7)."""
+    """One holder alone may do what ``purpose`` names, until a moment of the store's clock. The entry's number is the fencing number.
+
+    The same holder may extend it, or end it early with ``until`` equal to ``taken``.
+    """
 
     kind: ClassVar[str] = "lease"
     holder: str
     purpose: str
+    taken: str
+    """The store's time when it was taken."""
     until: str
 
     def as_document(self) -> Document:
-        return {"holder": self.holder, "purpose": self.purpose, "until": self.until}
+        return {"holder": self.holder, "purpose": self.purpose, "taken": self.taken, "until": self.until}
 
     @classmethod
     def parse(cls, body: Document, where: str) -> "Lease":
-        canonical.only_fields(body, {"holder", "purpose", "until"}, where=where)
-        return cls(
+        canonical.only_fields(body, {"holder", "purpose", "taken", "until"}, where=where)
+        lease = cls(
             canonical.text_field(body, "holder", where=where, most=MAX_REASON),
             canonical.text_field(body, "purpose", where=where, most=MAX_REASON),
+            canonical.time_field(body, "taken", where=where),
             canonical.time_field(body, "until", where=where),
         )
+        if not timedelta(0) <= parse_utc(lease.until) - parse_utc(lease.taken) <= MAX_LEASE:
+            raise CorruptError(
+                "a lease has no length that it may have", where=where, why=f"from {lease.taken} to {lease.until}, at most {MAX_LEASE}"
+            )
+        return lease
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOff:
-    """Reserved: ends a freeze that cannot be healed. The quoted statement is what two people signed."""
+    """Two people gave a checkpoint up: it is no recovery point any more, and its failures freeze nothing."""
 
     kind: ClassVar[str] = "write-off"
     sealing: str
     statement: bytes
-    """Stored bytes of a DSSE envelope with two operators' signatures."""
+    """Stored bytes of a record of kind ``write-off`` with the signatures of two operators."""
 
     def as_document(self) -> Document:
         return {"sealing": self.sealing, "statement": canonical.base64_text(self.statement)}

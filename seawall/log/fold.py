@@ -8,18 +8,21 @@ under a closed epoch, which a writer that does not know of its fencing may still
 from collections.abc import Iterable
 from dataclasses import replace
 
-from seawall.errors import TrustError
+from seawall.errors import CorruptError, TrustError
 from seawall.log import bodies
 from seawall.log.entries import Entry, SignedEntry, entry_key
+from seawall.log.records import parse_record
 from seawall.log.state import (
     CommitRecord,
     Done,
     EpochRecord,
     HeadRecord,
     Kept,
+    LeaseRecord,
     Mark,
     RunState,
     TombstoneRecord,
+    WriteOffRecord,
 )
 from seawall.vault import canonical, dsse
 from seawall.vault.signing import PublicKey
@@ -72,7 +75,7 @@ def _apply(state: RunState, signed: SignedEntry) -> None:
         case bodies.Lift():
             _lift(state, entry, entry.body)
         case bodies.Tombstone():
-            _tombstone(state, entry, entry.body)
+            _tombstone(state, signed, entry.body)
         case bodies.ProofHeads():
             _heads(state, signed, entry.body)
         case bodies.TrustChange():
@@ -83,7 +86,11 @@ def _apply(state: RunState, signed: SignedEntry) -> None:
             state.coordination = entry.body.store
             state.moved_at = entry.seq
             _keep(state, entry)
-        case bodies.Lease() | bodies.WriteOff() | bodies.Unread():
+        case bodies.Lease():
+            _lease(state, signed, entry.body)
+        case bodies.WriteOff():
+            _write_off(state, entry, entry.body)
+        case bodies.Unread():
             _keep(state, entry)
     state.done[entry.op] = Done(entry.seq, content)
     state.seq = entry.seq
@@ -167,6 +174,8 @@ def _commit(state: RunState, signed: SignedEntry, body: bodies.Commit) -> None:
         raise _refuse(state, f"the checkpoint claims epoch {body.written}, its committer epoch {entry.epoch}")
     if body.sealing in state.commits or body.sealing in state.orphans:
         raise _refuse(state, f"sealing {body.sealing} is committed already")
+    if body.sealing in state.tombstones:
+        raise _refuse(state, f"sealing {body.sealing} was given up unfinished, by entry {state.tombstones[body.sealing][0].seq}")
     orphan = ""
     if entry.epoch < state.epoch:
         orphan = f"committed under epoch {entry.epoch}, which epoch {entry.epoch + 1} had closed"
@@ -224,13 +233,42 @@ def _lift(state: RunState, entry: Entry, body: bodies.Lift) -> None:
         del state.quarantined[mark.sealing]
 
 
-def _tombstone(state: RunState, entry: Entry, body: bodies.Tombstone) -> None:
-    if body.sealing not in state.commits and body.sealing not in state.orphans:
-        raise _refuse(state, f"it deletes a copy of {body.sealing}, which was never committed")
+def _tombstone(state: RunState, signed: SignedEntry, body: bodies.Tombstone) -> None:
     if state.is_deleted(body.sealing, body.store):
         raise _refuse(state, f"the copy of {body.sealing} in {body.store} has a tombstone already")
-    record = TombstoneRecord(body.sealing, body.store, body.plan, entry.seq)
+    lease = state.leases.get(bodies.RETENTION)
+    if lease is None or body.lease != lease.seq:
+        raise _refuse(state, f"it was decided under lease {body.lease}, the newest is {lease.seq if lease else 'none'}")
+    if lease.released or signed.signer != lease.signer:
+        raise _refuse(state, f"lease {lease.seq} was given back" if lease.released else f"lease {lease.seq} is {lease.signer}'s")
+    record = TombstoneRecord(body.sealing, body.store, body.plan, signed.entry.seq, body.lease)
     state.tombstones[body.sealing] = (*state.tombstones.get(body.sealing, ()), record)
+
+
+def _lease(state: RunState, signed: SignedEntry, body: bodies.Lease) -> None:
+    known = state.store_time
+    if known is not None and body.taken < known:
+        raise _refuse(state, f"it was taken at {body.taken}, and the store's clock had come to {known}")
+    before = state.leases.get(body.purpose)
+    if before is not None and before.holder != body.holder and body.taken < before.until:
+        raise _refuse(state, f"{before.holder} holds the lease until {before.until}")
+    state.leases[body.purpose] = LeaseRecord(body.purpose, body.holder, body.taken, body.until, signed.entry.seq, signed.signer)
+
+
+def _write_off(state: RunState, entry: Entry, body: bodies.WriteOff) -> None:
+    commit = state.commits.get(body.sealing) or state.orphans.get(body.sealing)
+    if commit is None:
+        raise _refuse(state, f"it writes off {body.sealing}, which was never committed")
+    try:
+        record = parse_record(body.statement, state.run, bodies.WriteOff.kind, None, state.resolver("operator"), threshold=2)
+        reason = canonical.text_field(record.body, "reason", most=bodies.MAX_REASON)
+    except (CorruptError, TrustError) as problem:
+        raise _refuse(state, f"what it quotes is no statement of two operators: {problem}") from None
+    wanted = {"sealing": body.sealing, "manifest": commit.manifest, "reason": reason}
+    if record.body != wanted:
+        raise _refuse(state, "the statement that it quotes is about something else")
+    if body.sealing not in state.written_off:
+        state.written_off[body.sealing] = WriteOffRecord(body.sealing, reason, tuple(sorted(record.signers)), entry.seq, entry.at)
 
 
 def _heads(state: RunState, signed: SignedEntry, body: bodies.ProofHeads) -> None:

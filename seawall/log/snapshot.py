@@ -14,7 +14,18 @@ import seawall
 from seawall.errors import SeawallError
 from seawall.log.local import local_file, read_local, write_local
 from seawall.log.read import LogView
-from seawall.log.state import CommitRecord, Done, EpochRecord, HeadRecord, Kept, Mark, RunState, TombstoneRecord
+from seawall.log.state import (
+    CommitRecord,
+    Done,
+    EpochRecord,
+    HeadRecord,
+    Kept,
+    LeaseRecord,
+    Mark,
+    RunState,
+    TombstoneRecord,
+    WriteOffRecord,
+)
 from seawall.vault.signing import PublicKey
 from seawall.vault.trust import read_list
 
@@ -41,6 +52,8 @@ def save_snapshot(state_dir: Path, view: LogView) -> bool:
         "commits": [asdict(record) for record in (*state.commits.values(), *state.orphans.values())],
         "marks": [asdict(mark) for mark in state.marks.values()],
         "tombstones": [asdict(record) for records in state.tombstones.values() for record in records],
+        "leases": [asdict(lease) for lease in state.leases.values()],
+        "written_off": [asdict(record) for record in state.written_off.values()],
         "heads": [asdict(head) for head in state.heads.values()],
         "kept": [asdict(kept) for kept in state.kept],
         "done": [[op, done.seq, done.content] for op, done in state.done.items()],
@@ -80,6 +93,10 @@ def _restored(content: dict[str, Any], run: str, root: PublicKey) -> RunState:
         revoked_at=content["revoked_at"],
         kept=[Kept(**kept) for kept in content["kept"]],
         heads={head["verifier"]: HeadRecord(**head) for head in content["heads"]},
+        leases={lease["purpose"]: LeaseRecord(**lease) for lease in content["leases"]},
+        written_off={
+            fields["sealing"]: WriteOffRecord(**{**fields, "signers": tuple(fields["signers"])}) for fields in content["written_off"]
+        },
         marks={mark["op"]: Mark(**mark) for mark in content["marks"]},
         done={op: Done(seq, digest) for op, seq, digest in content["done"]},
     )

@@ -71,6 +71,37 @@ class TombstoneRecord:
     store: str
     plan: str
     seq: int
+    lease: int = 0
+    """Number of the lease entry that it was done under."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """The newest lease of one purpose. Moments are the store's, in the form of :func:`seawall.clock.utc_text`."""
+
+    purpose: str
+    holder: str
+    taken: str
+    until: str
+    seq: int
+    """The fencing number."""
+    signer: str
+
+    @property
+    def released(self) -> bool:
+        """Whether its holder gave it back."""
+        return self.until <= self.taken
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOffRecord:
+    """A checkpoint that two people gave up."""
+
+    sealing: str
+    reason: str
+    signers: tuple[str, ...]
+    seq: int
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +165,10 @@ class RunState:
     held: tuple[str, ...] = ()
     """Operation ids of the holds that stand."""
     tombstones: dict[str, tuple[TombstoneRecord, ...]] = field(default_factory=dict)
+    """By sealing. Of a sealing that was never committed: it was given up unfinished, and no commit of it may follow."""
+    leases: dict[str, LeaseRecord] = field(default_factory=dict)
+    """By purpose: the newest."""
+    written_off: dict[str, WriteOffRecord] = field(default_factory=dict)
     """By sealing."""
     heads: dict[str, HeadRecord] = field(default_factory=dict)
     """By verifier."""
@@ -153,6 +188,8 @@ class RunState:
             marks=self.marks.copy(),
             quarantined=self.quarantined.copy(),
             tombstones=self.tombstones.copy(),
+            leases=self.leases.copy(),
+            written_off=self.written_off.copy(),
             heads=self.heads.copy(),
             kept=self.kept.copy(),
             done=self.done.copy(),
@@ -176,8 +213,16 @@ class RunState:
         return any(record.store == store for record in self.tombstones.get(sealing, ()))
 
     def quarantine_reasons(self, sealing: str) -> list[str]:
-        """Why ``sealing`` is no recovery point; empty when no quarantine stands."""
-        return [self.marks[op].reason for op in self.quarantined.get(sealing, ())]
+        """Why ``sealing`` is no recovery point; empty when no quarantine stands and nobody wrote it off."""
+        reasons = [self.marks[op].reason for op in self.quarantined.get(sealing, ())]
+        if sealing in self.written_off:
+            reasons.append(f"written off by two people: {self.written_off[sealing].reason}")
+        return reasons
+
+    @property
+    def store_time(self) -> str | None:
+        """The high-water mark of the store's clock: the latest moment that a lease was taken at. None before the first."""
+        return max((lease.taken for lease in self.leases.values()), default=None)
 
     def hold_reasons(self) -> list[str]:
         """Why nothing of the run may be deleted or promoted; empty when no hold stands."""

@@ -5,26 +5,31 @@ may be meant anew (a quarantine after its lift), what happened in between is par
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from seawall.clock import Clock
-from seawall.errors import EpochClosedError, NoSuchCopyError, StoreRefusedError, TrustError, UsageError
+from seawall.clock import Clock, utc_text
+from seawall.errors import BusyError, EpochClosedError, NoSuchCopyError, StoreRefusedError, TrustError, UsageError
 from seawall.log.append import append
 from seawall.log.bodies import (
     MAX_REASON,
+    RETENTION,
     Commit,
     Epoch,
     Genesis,
     Hold,
+    Lease,
     Lift,
     ProofHead,
     ProofHeads,
     Quarantine,
     Tombstone,
     TrustChange,
+    WriteOff,
 )
 from seawall.log.entries import operation_id
 from seawall.log.read import LogView, check_authority, empty_view, read_on
-from seawall.log.state import RunState
+from seawall.log.records import Record, merge_signatures
+from seawall.log.state import LeaseRecord, RunState
 from seawall.stores.base import Store
 from seawall.vault.signing import PublicKey, SigningKey
 from seawall.vault.trust import check_successor, read_list
@@ -124,18 +129,80 @@ def lift(store: Store, view: LogView, lifts: str, reason: str, operator: Signing
     return append(store, view, Lift(lifts, _said(reason)), operator, op, clock, unless=lifted)
 
 
-def tombstone(store: Store, view: LogView, sealing: str, copy_store: str, plan: str, operator: SigningKey, clock: Clock) -> LogView:
-    """Record that the copy of ``sealing`` in ``copy_store`` (an id) goes by the plan of digest ``plan``."""
+def tombstone(
+    store: Store, view: LogView, sealing: str, copy_store: str, plan: str, lease: int, operator: SigningKey, clock: Clock
+) -> LogView:
+    """Record that the copy of ``sealing`` in ``copy_store`` (an id) goes by the plan of digest ``plan``.
+
+    ``lease`` is the number of the retention lease that this was decided under. :class:`BusyError` if another is in force by now:
+    then nothing may be deleted on that decision.
+    """
+
+    def there(state: RunState) -> bool:
+        if state.is_deleted(sealing, copy_store):
+            return True
+        held = state.leases.get(RETENTION)
+        if held is None or held.seq != lease or held.released:
+            raise BusyError(
+                "the retention lease was lost",
+                where=state.run,
+                why=f"this was decided under lease {lease}; {held.holder if held else 'nobody'} has the newest, {held.seq if held else 0}",
+                do="run it again: what is left is decided anew",
+            )
+        return False
+
     op = operation_id("tombstone", view.run, sealing, copy_store)
     return append(
         store,
         view,
-        Tombstone(sealing, copy_store, plan),
+        Tombstone(sealing, copy_store, plan, lease),
         operator,
         op,
         clock,
-        unless=lambda state: state.is_deleted(sealing, copy_store),
+        unless=there,
     )
+
+
+def take_lease(
+    store: Store, view: LogView, holder: str, purpose: str, taken: datetime, until: datetime, operator: SigningKey, clock: Clock
+) -> tuple[LogView, LeaseRecord]:
+    """Take or extend the lease of ``purpose`` for ``holder``; with ``until`` equal to ``taken`` give it back.
+
+    ``taken`` is the store's time now. :class:`BusyError` when somebody else holds it, or it was taken later than that by the store's clock.
+    """
+    wanted = Lease(holder, purpose, utc_text(taken), utc_text(until))
+
+    def may_not(state: RunState) -> bool:
+        held = state.leases.get(purpose)
+        if held is not None and held.holder != holder and wanted.taken < held.until:
+            raise BusyError(
+                f"the {purpose} lease of the run is held",
+                where=state.run,
+                why=f"{held.holder} has it until {held.until} by the store's clock",
+                do="run it again after that",
+            )
+        if state.store_time is not None and wanted.taken < state.store_time:
+            raise BusyError(
+                "the store's clock went back, or somebody was quicker", where=state.run, why=f"it had come to {state.store_time}"
+            )
+        return False
+
+    op = operation_id("lease", view.run, purpose, holder, wanted.taken, wanted.until)
+    view = append(store, view, wanted, operator, op, clock, unless=may_not)
+    lease = view.state.leases[purpose]
+    if lease.holder != holder:
+        raise BusyError(f"the {purpose} lease of the run is held", where=view.run, why=f"{lease.holder} has it until {lease.until}")
+    return view, lease
+
+
+def write_off(store: Store, view: LogView, statements: Sequence[Record], operator: SigningKey, clock: Clock) -> LogView:
+    """Give a checkpoint up. ``statements`` are the records of kind ``write-off`` that the people signed, two at least.
+
+    :class:`TrustError` when the signatures are not two operators'.
+    """
+    body = WriteOff(str(statements[0].body["sealing"]), merge_signatures(statements))
+    op = operation_id("write-off", view.run, body.sealing)
+    return append(store, view, body, operator, op, clock, unless=lambda state: body.sealing in state.written_off)
 
 
 def state_proof_heads(store: Store, view: LogView, heads: Sequence[ProofHead], key: SigningKey, clock: Clock) -> LogView:

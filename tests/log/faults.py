@@ -21,11 +21,15 @@ from seawall.log.bodies import (
     WriteOff,
 )
 from seawall.log.entries import NO_ENTRY, PAYLOAD_TYPE, operation_id
+from seawall.log.records import PAYLOAD_TYPE as RECORD_TYPE
+from seawall.log.records import payload_of
 from seawall.vault import canonical, dsse
+from seawall.vault.signing import SigningKey
 from seawall.vault.trust import read_list, sign_list
-from tests.log.actors import KEYS, Hand, TickClock, begun, commit_body, hexed, trust_list
+from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, key_from_seed, trust_list
 
 SEALING = commit_body(2).sealing
+SECOND_OPERATOR = key_from_seed("operator", "second")
 
 
 def next_list(revoke: str = "", root: str = "root") -> bytes:
@@ -34,17 +38,41 @@ def next_list(revoke: str = "", root: str = "root") -> bytes:
     return sign_list(new, getattr(KEYS, root))
 
 
+def two_operators() -> bytes:
+    """A list with the second operator's key."""
+    return sign_list(read_list(trust_list(), KEYS.root.public).with_key(SECOND_OPERATOR.public, "operator", TickClock()), KEYS.root)
+
+
+def statement(*keys: SigningKey, kind: str = "write-off", run: str = RUN, **changes: str) -> bytes:
+    """What people sign to write off the checkpoint of :func:`some`."""
+    body: canonical.Document = {"sealing": SEALING, "manifest": commit_body(2).manifest, "reason": "its disk is gone", **changes}
+    return dsse.sign(RECORD_TYPE, payload_of(run, kind, "", body), keys).encode()
+
+
+def lease(holder: str = "one", taken: int = 0, until: int = 10, purpose: str = "retention") -> Lease:
+    """A lease from and to so many minutes after the hour."""
+    return Lease(holder, purpose, f"2026-03-01T00:{taken:02}:00.000000Z", f"2026-03-01T00:{until:02}:00.000000Z")
+
+
+TOMBSTONE = Tombstone(SEALING, hexed("store", 16), hexed("plan", 32), 5)
+
+PREPARED: dict[str, tuple[Body, SigningKey]] = {
+    "tombstone": (lease(), KEYS.operator),
+    "write-off": (TrustChange(two_operators()), KEYS.operator),
+}
+"""What has to stand before a kind of entry can."""
+
 BODIES: dict[str, Body] = {
     "epoch": Epoch(2, (KEYS.writer.key_id,), "next"),
     "commit": commit_body(9),
     "quarantine": Quarantine(SEALING, "odd"),
     "hold": Hold("wait"),
     "lift": Lift(operation_id("test", "4"), "fine again"),
-    "tombstone": Tombstone(SEALING, hexed("store", 16), hexed("plan", 32)),
+    "tombstone": TOMBSTONE,
     "trust": TrustChange(next_list()),
     "proof-heads": ProofHeads((ProofHead(KEYS.verifier.key_id, 1, hexed("proof", 32)),)),
-    "lease": Lease("host", "retention", "2026-03-01T00:00:00.000000Z"),
-    "write-off": WriteOff(SEALING, b"statement"),
+    "lease": lease(),
+    "write-off": WriteOff(SEALING, statement(KEYS.operator, SECOND_OPERATOR)),
     "move": Move(hexed("elsewhere", 16), "disk is full"),
 }
 
@@ -106,11 +134,29 @@ VECTORS: dict[str, tuple[Callable[[Hand], object], type[SeawallError], str]] = {
     "known kind ignorable": (lambda hand: hand.write(Hold("x"), KEYS.operator, ignorable=True), TrustError, "marked ignorable"),
     "malformed kind": (lambda hand: hand.write(Unread("La ter", {}), KEYS.operator, ignorable=True), CorruptError, "malformed kind"),
     "lift of nothing": (lambda hand: hand.write(Lift(operation_id("test", "3"), "x"), KEYS.operator), TrustError, "no quarantine or hold"),
-    "tombstone of nothing": (
-        lambda hand: hand.write(Tombstone(hexed("none", 16), hexed("s", 16), hexed("p", 32)), KEYS.operator),
+    "tombstone without a lease": (lambda hand: hand.write(TOMBSTONE, KEYS.operator), TrustError, "the newest is none"),
+    "lease that is too long": (
+        lambda hand: hand.write(Lease("one", "retention", "2026-03-01T00:00:00.000000Z", "2026-03-02T00:00:00.000001Z"), KEYS.operator),
+        CorruptError,
+        "no length that it may have",
+    ),
+    "lease that ends before it begins": (lambda hand: hand.write(lease(taken=10, until=9), KEYS.operator), CorruptError, "no length"),
+    "write-off by one person": (
+        lambda hand: hand.write(WriteOff(SEALING, statement(KEYS.operator)), KEYS.operator),
+        TrustError,
+        "1 of 2 needed signatures",
+    ),
+    "write-off by an operator and a verifier": (
+        lambda hand: hand.write(WriteOff(SEALING, statement(KEYS.operator, KEYS.verifier)), KEYS.operator),
+        TrustError,
+        "1 of 2 needed signatures",
+    ),
+    "write-off of nothing": (
+        lambda hand: hand.write(WriteOff(hexed("none", 16), statement(KEYS.operator)), KEYS.operator),
         TrustError,
         "never committed",
     ),
+    "write-off that quotes nothing": (lambda hand: hand.write(WriteOff(SEALING, b"{}"), KEYS.operator), TrustError, "no statement of two"),
     "head of another verifier": (
         lambda hand: hand.write(ProofHeads((ProofHead(KEYS.second_verifier.key_id, 1, hexed("x", 32)),)), KEYS.verifier),
         TrustError,

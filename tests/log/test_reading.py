@@ -7,7 +7,7 @@ import pytest
 
 from seawall.errors import BusyError, CorruptError, FreshnessError, NoSuchCopyError, NoSuchObjectError, TrustError, UsageError
 from seawall.log import local
-from seawall.log.bodies import Epoch, Genesis, Hold, Lift, Move, ProofHead, ProofHeads, Tombstone, TrustChange, Unread
+from seawall.log.bodies import Epoch, Genesis, Hold, Lift, Move, ProofHead, ProofHeads, Tombstone, TrustChange, Unread, WriteOff
 from seawall.log.entries import entry_key, operation_id
 from seawall.log.floor import load_floor
 from seawall.log.identity import IDENTITY_KEY, identify
@@ -17,7 +17,8 @@ from seawall.log.snapshot import load_snapshot, save_snapshot
 from seawall.log.state import RunState
 from seawall.testing.memory import MemoryStore
 from seawall.vault.trust import read_list, sign_list
-from tests.log.actors import KEYS, RUN, Hand, begun, commit_body, hexed, longer, read, trust_list
+from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, longer, read, trust_list
+from tests.log.faults import SECOND_OPERATOR, lease, statement
 
 ROOT = KEYS.root.public
 
@@ -32,7 +33,8 @@ def everything() -> MemoryStore:
     hand.write(Lift(operation_id("test", "5"), "go"), KEYS.operator)
     hand.write(Hold("stop again"), KEYS.verifier)
     hand.write(commit_body(2, name="second attempt", quarantine="odd"), KEYS.writer)
-    hand.write(Tombstone(commit_body(2).sealing, hexed("store", 16), hexed("plan", 32)), KEYS.operator)
+    hand.write(lease(), KEYS.operator)
+    hand.write(Tombstone(commit_body(2).sealing, hexed("store", 16), hexed("plan", 32), 10), KEYS.operator)
     hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 3, hexed("proof", 32)),)), KEYS.verifier)
     hand.write(Unread("later", {"a": [True, None, "\udc80é"]}), KEYS.operator, ignorable=True)
     second = read_list(trust_list(), ROOT).with_revocation(KEYS.writer.key_id, "stolen")
@@ -40,6 +42,9 @@ def everything() -> MemoryStore:
     hand.write(Epoch(2, (KEYS.second_writer.key_id,), "fence"), KEYS.coordinator)
     hand.write(commit_body(9, written=1), KEYS.second_writer)
     hand.write(commit_body(9, written=2, name="in time"), KEYS.second_writer)
+    third = second.with_key(SECOND_OPERATOR.public, "operator", TickClock())
+    hand.write(TrustChange(sign_list(third, KEYS.root)), KEYS.coordinator)
+    hand.write(WriteOff(commit_body(2).sealing, statement(KEYS.operator, SECOND_OPERATOR)), KEYS.operator)
     return store
 
 
@@ -100,6 +105,8 @@ def test_a_snapshot_is_the_fold(tmp_path: Path) -> None:
         "quarantined",
         "held",
         "tombstones",
+        "leases",
+        "written_off",
         "heads",
         "kept",
         "done",

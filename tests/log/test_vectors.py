@@ -24,13 +24,15 @@ from seawall.vault import canonical
 from seawall.vault.signing import ROLES
 from seawall.vault.trust import read_list, sign_list
 from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, longer, read, trust_list
-from tests.log.faults import BODIES, SEALING, VECTORS, next_list, some
+from tests.log.faults import BODIES, PREPARED, SEALING, VECTORS, next_list, some
 
 
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("kind", list(BODIES))
 def test_each_kind_is_read_from_its_roles_only(kind: str, role: str) -> None:
     hand = some()
+    if kind in PREPARED:
+        hand.write(*PREPARED[kind])
     hand.write(BODIES[kind], KEYS.of(role))
     if role not in SIGNERS[kind]:
         with pytest.raises(TrustError, match=f"is a {role}'s"):
@@ -41,8 +43,8 @@ def test_each_kind_is_read_from_its_roles_only(kind: str, role: str) -> None:
         assert read(hand.store, mirror=True).state.moved_at == 5
     else:
         state = read(hand.store).state
-        assert state.seq == 5
-        assert state.done[operation_id("test", "5")].seq == 5
+        assert state.seq == hand.seq
+        assert state.done[operation_id("test", str(hand.seq))].seq == hand.seq
 
 
 @pytest.mark.parametrize("role", [role for role in ROLES if role != "coordinator"])

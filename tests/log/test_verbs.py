@@ -1,19 +1,27 @@
 """What people and tasks do to a log: asked twice is asked once, and what makes no sense is refused before it is written."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from seawall.errors import EpochClosedError, NoSuchCopyError, StoreRefusedError, TrustError, UsageError
+from seawall.errors import BusyError, EpochClosedError, NoSuchCopyError, StoreRefusedError, TrustError, UsageError
 from seawall.log import verbs
-from seawall.log.bodies import ProofHead
+from seawall.log.bodies import RETENTION, ProofHead, TrustChange
 from seawall.log.entries import operation_id
 from seawall.log.identity import identify
+from seawall.log.read import LogView
+from seawall.log.records import sign_record
+from seawall.log.state import LeaseRecord
 from seawall.stores.base import Capabilities
 from seawall.testing.memory import MemoryStore
 from seawall.vault.trust import read_list, sign_list
 from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, read, trust_list
+from tests.log.faults import SEALING, SECOND_OPERATOR, two_operators
 
 ROOT = KEYS.root.public
 CLOCK = TickClock()
+HOUR = datetime(2026, 3, 1, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
 WRITERS = [KEYS.writer.key_id]
 
 
@@ -163,10 +171,74 @@ def test_a_copy_is_buried_once() -> None:
     store, _ = begun()
     body = commit_body(5)
     view = verbs.commit(store, read(store), body, KEYS.writer, 1, CLOCK)
-    view = verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan", 32), KEYS.operator, CLOCK)
-    assert verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan 2", 32), KEYS.operator, CLOCK).seq == view.seq
+    view, lease = verbs.take_lease(store, view, "one", RETENTION, HOUR, HOUR + 10 * MINUTE, KEYS.operator, CLOCK)
+    plan, other = hexed("plan", 32), hexed("plan 2", 32)
+    view = verbs.tombstone(store, view, body.sealing, hexed("store", 16), plan, lease.seq, KEYS.operator, CLOCK)
+    assert verbs.tombstone(store, view, body.sealing, hexed("store", 16), other, lease.seq, KEYS.operator, CLOCK).seq == view.seq
     assert view.state.is_deleted(body.sealing, hexed("store", 16))
     assert not view.state.is_deleted(body.sealing, hexed("another", 16))
+
+
+def test_one_holder_has_the_lease_until_it_ends_or_is_given_back() -> None:
+    store, _ = begun()
+
+    def take(view: LogView, holder: str, taken: float, until: float) -> tuple[LogView, LeaseRecord]:
+        return verbs.take_lease(store, view, holder, RETENTION, HOUR + taken * MINUTE, HOUR + until * MINUTE, KEYS.operator, CLOCK)
+
+    view, first = take(read(store), "one", 0, 10)
+    assert take(view, "one", 0, 10) == (view, first)
+    with pytest.raises(BusyError, match="one has it until"):
+        take(view, "two", 9, 19)
+    view, longer = take(view, "one", 9, 19)
+    assert longer.seq > first.seq
+    with pytest.raises(BusyError, match="one has it until"):
+        take(view, "two", 10, 20)
+    view, back = take(view, "one", 12, 12)
+    assert back.released
+    view, second = take(view, "two", 12, 20)
+    with pytest.raises(BusyError, match="clock went back"):
+        take(view, "two", 11, 21)
+    view, third = take(view, "three", 20, 30)
+    body = commit_body(5)
+    view = verbs.commit(store, view, body, KEYS.writer, 1, CLOCK)
+    with pytest.raises(BusyError, match="lease was lost"):
+        verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan", 32), second.seq, KEYS.operator, CLOCK)
+    view = verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan", 32), third.seq, KEYS.operator, CLOCK)
+    assert read(store) == view
+
+
+def test_the_slower_of_two_who_take_a_lease_at_once_is_told_so() -> None:
+    store, _ = begun()
+    stale = read(store)
+    verbs.take_lease(store, stale, "one", RETENTION, HOUR, HOUR + 10 * MINUTE, KEYS.operator, CLOCK)
+    with pytest.raises(BusyError):
+        verbs.take_lease(store, stale, "two", RETENTION, HOUR, HOUR + 10 * MINUTE, KEYS.operator, CLOCK)
+    assert [lease.holder for lease in read(store).state.leases.values()] == ["one"]
+
+
+def test_what_was_given_up_is_not_committed() -> None:
+    store, _ = begun()
+    view, lease = verbs.take_lease(store, read(store), "one", RETENTION, HOUR, HOUR + 10 * MINUTE, KEYS.operator, CLOCK)
+    stale, body = view, commit_body(5)
+    verbs.tombstone(store, view, body.sealing, hexed("store", 16), hexed("plan", 32), lease.seq, KEYS.operator, CLOCK)
+    with pytest.raises(NoSuchCopyError, match="given up while it was made"):
+        verbs.commit(store, stale, body, KEYS.writer, 1, CLOCK)
+    assert not read(store).state.commits
+
+
+def test_two_people_write_a_checkpoint_off_and_one_does_not() -> None:
+    store, hand = begun()
+    hand.write(commit_body(2), KEYS.writer)
+    hand.write(TrustChange(two_operators()), KEYS.operator)
+    view = read(store)
+    body = {"sealing": SEALING, "manifest": commit_body(2).manifest, "reason": "its disk is gone"}
+    mine, theirs = (sign_record(store, RUN, "write-off", "", body, [key]) for key in (KEYS.operator, SECOND_OPERATOR))
+    with pytest.raises(TrustError):
+        verbs.write_off(store, view, [mine, mine], KEYS.operator, CLOCK)
+    view = verbs.write_off(store, view, [mine, theirs], KEYS.operator, CLOCK)
+    assert verbs.write_off(store, view, [theirs, mine], SECOND_OPERATOR, CLOCK) == view
+    assert view.state.quarantine_reasons(SEALING) == ["written off by two people: its disk is gone"]
+    assert set(view.state.written_off[SEALING].signers) == {KEYS.operator.key_id, SECOND_OPERATOR.key_id}
 
 
 def test_heads_are_stated_when_they_are_news() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 from seawall.errors import CorruptError, FreshnessError, TrustError
 from seawall.log.bodies import (
     SIGNERS,
+    Body,
     Epoch,
     Hold,
-    Lease,
     Lift,
     ProofHead,
     ProofHeads,
@@ -28,10 +28,11 @@ from seawall.log.entries import entry_key, operation_id
 from seawall.log.identity import identify
 from seawall.log.state import RunState
 from seawall.testing.memory import MemoryStore
-from seawall.vault import canonical, dsse
+from seawall.vault import canonical
+from seawall.vault.signing import SigningKey
 from seawall.vault.trust import read_list, sign_list
-from tests.log.actors import KEYS, RUN, Hand, begun, commit_body, hexed, read, trust_list
-from tests.log.faults import BODIES, VECTORS, next_list, some
+from tests.log.actors import KEYS, RUN, Hand, TickClock, begun, commit_body, hexed, read, trust_list
+from tests.log.faults import BODIES, PREPARED, SEALING, SECOND_OPERATOR, VECTORS, lease, next_list, some, statement, two_operators
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "log"
 
@@ -41,6 +42,39 @@ COMMON = 4
 """Entries of the base that the faults of faults.py stand on."""
 
 
+def tombstone(under: int, of: str = SEALING) -> Tombstone:
+    return Tombstone(of, hexed("store", 16), hexed("plan", 32), under)
+
+
+OPERATOR = KEYS.operator
+BOTH = (TrustChange(two_operators()), OPERATOR)
+
+SEQUENCES: dict[str, list[tuple[Body, SigningKey]]] = {
+    "lease that somebody holds": [(lease(), OPERATOR), (lease("two", 9, 20), OPERATOR)],
+    "lease from before the last one": [(lease(taken=5), OPERATOR), (lease(taken=4), OPERATOR)],
+    "lease of another purpose from before": [(lease(taken=5), OPERATOR), (lease(taken=4, purpose="tape"), OPERATOR)],
+    "tombstone under a lease of before": [(lease(), OPERATOR), (lease("two", 10, 20), OPERATOR), (tombstone(5), OPERATOR)],
+    "tombstone under a lease that was extended": [(lease(), OPERATOR), (lease(taken=1), OPERATOR), (tombstone(5), OPERATOR)],
+    "tombstone under a lease that was given back": [(lease(), OPERATOR), (lease(taken=1, until=1), OPERATOR), (tombstone(6), OPERATOR)],
+    "tombstone under a lease of another purpose": [(lease(purpose="tape"), OPERATOR), (tombstone(5), OPERATOR)],
+    "tombstone under somebody else's lease": [BOTH, (lease(), SECOND_OPERATOR), (tombstone(6), OPERATOR)],
+    "tombstone twice": [(lease(), OPERATOR), (tombstone(5), OPERATOR), (tombstone(5), OPERATOR)],
+    "commit of what was given up": [(lease(), OPERATOR), (tombstone(5, commit_body(9).sealing), OPERATOR), (commit_body(9), KEYS.writer)],
+    "write-off of another run": [BOTH, (WriteOff(SEALING, statement(OPERATOR, SECOND_OPERATOR, run="other")), OPERATOR)],
+    "write-off that is another record": [BOTH, (WriteOff(SEALING, statement(OPERATOR, SECOND_OPERATOR, kind="incident")), OPERATOR)],
+    "write-off of another checkpoint": [
+        BOTH,
+        (WriteOff(SEALING, statement(OPERATOR, SECOND_OPERATOR, sealing=hexed("other", 16))), OPERATOR),
+    ],
+    "write-off of another manifest": [
+        BOTH,
+        (WriteOff(SEALING, statement(OPERATOR, SECOND_OPERATOR, manifest=hexed("other", 32))), OPERATOR),
+    ],
+    "write-off by a stranger": [(WriteOff(SEALING, statement(OPERATOR, SECOND_OPERATOR)), OPERATOR)],
+}
+"""Several entries after the common ones, of which the last may not be there."""
+
+
 def base() -> tuple[MemoryStore, Hand]:
     """The good log."""
     hand = some()
@@ -48,13 +82,16 @@ def base() -> tuple[MemoryStore, Hand]:
     hand.write(commit_body(3, quarantine="opaque"), KEYS.writer)
     hand.write(Hold("audit"), KEYS.operator)
     hand.write(Lift(op("test", "4"), "was fine"), KEYS.operator)
-    hand.write(Tombstone(commit_body(2).sealing, hexed("store", 16), hexed("plan", 32)), KEYS.operator)
+    hand.write(lease(), KEYS.operator)
+    hand.write(Tombstone(SEALING, hexed("store", 16), hexed("plan", 32), 8), KEYS.operator)
+    hand.write(Tombstone(hexed("unfinished", 16), hexed("store", 16), hexed("plan", 32), 8), KEYS.operator)
     hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, 3, hexed("proof", 32)),)), KEYS.verifier)
     hand.write(Unread("later", {"name": "é\udc80\U0001f30a"}), KEYS.verifier, ignorable=True)
-    hand.write(Lease("host one", "retention", "2026-03-02T00:00:00.000000Z"), KEYS.operator)
-    statement = dsse.sign("application/vnd.seawall.write-off+json", b"{}", [KEYS.operator]).encode()
-    hand.write(WriteOff(commit_body(3).sealing, statement), KEYS.operator)
-    second = read_list(trust_list(), KEYS.root.public).with_revocation(KEYS.writer.key_id, "stolen")
+    hand.write(lease(taken=2, until=2), KEYS.operator)
+    first = read_list(trust_list(), KEYS.root.public).with_key(SECOND_OPERATOR.public, "operator", TickClock())
+    hand.write(TrustChange(sign_list(first, KEYS.root)), KEYS.operator)
+    hand.write(WriteOff(SEALING, statement(KEYS.operator, SECOND_OPERATOR)), KEYS.operator)
+    second = first.with_revocation(KEYS.writer.key_id, "stolen")
     hand.write(TrustChange(sign_list(second, KEYS.root)), KEYS.coordinator)
     hand.write(Epoch(2, (KEYS.second_writer.key_id,), "zone a is gone"), KEYS.coordinator)
     hand.write(commit_body(9, written=1), KEYS.second_writer)
@@ -78,6 +115,8 @@ def summary(state: RunState) -> dict[str, Any]:
         "quarantined": sorted(state.quarantined),
         "holds": state.hold_reasons(),
         "tombstones": sorted([record.sealing, record.store] for records in state.tombstones.values() for record in records),
+        "leases": {lease.purpose: [lease.holder, lease.until, lease.seq] for lease in state.leases.values()},
+        "written_off": {record.sealing: list(record.signers) for record in state.written_off.values()},
         "heads": {head.verifier: [head.seq, head.digest] for head in state.heads.values()},
         "kept": [[kept.seq, kept.kind] for kept in state.kept],
     }
@@ -127,6 +166,11 @@ def vectors() -> dict[str, dict[str, Any]]:
         "expect": "trust",
         "at": 6,
     }
+    for name, writes in SEQUENCES.items():
+        told = some()
+        for body, key in writes:
+            told.write(body, key)
+        made[name] = {"after": COMMON, "entries": stored(told.store, COMMON + 1, told.seq), "expect": "trust", "at": told.seq}
     skipped = stored(good, 6, 8)
     made["entry skipped"] = {"after": 4, "entries": [None, *skipped], "expect": "freshness", "at": 5}
     other, other_hand = begun("other")
@@ -138,8 +182,10 @@ def vectors() -> dict[str, dict[str, Any]]:
         for role in ("writer", "verifier", "operator", "coordinator"):
             if role not in SIGNERS[kind]:
                 bad = some()
+                if kind in PREPARED:
+                    bad.write(*PREPARED[kind])
                 bad.write(body, KEYS.of(role))
-                made[f"{kind} by {role}"] = {"after": COMMON, "entries": stored(bad.store, 5, 5), "expect": "trust", "at": 5}
+                made[f"{kind} by {role}"] = {"after": COMMON, "entries": stored(bad.store, 5, bad.seq), "expect": "trust", "at": bad.seq}
     return made
 
 

@@ -2,12 +2,15 @@
 
 import os
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from seawall.cli.site import Site
-from seawall.log.verbs import tombstone
+from seawall.errors import BusyError
+from seawall.log.bodies import RETENTION
+from seawall.log.verbs import take_lease, tombstone
 from seawall.vault.header import HEADER_BYTES
 from tests.protect.command_line import RUN, Desk, new_desk, seawall
 from tests.protect.little_site import tree
@@ -274,7 +277,12 @@ def test_a_copy_that_was_deleted_is_not_missed(desk: Desk) -> None:
     site = Site(desk.config)
     view, _ = site.view(RUN)
     (sealing,) = view.state.commits
-    tombstone(site.coordination.store, view, sealing, site.place("a").id, "00" * 32, site.signing_key("operator"), site.clock)
+    store, operator, now = site.coordination.store, site.signing_key("operator"), site.clock.now()
+    view, lease = take_lease(store, view, "a test", RETENTION, now, now, operator, site.clock)
+    with pytest.raises(BusyError, match="lease was lost"):
+        tombstone(store, view, sealing, site.place("a").id, "00" * 32, lease.seq, operator, site.clock)
+    view, lease = take_lease(store, view, "a test", RETENTION, now, now + timedelta(minutes=5), operator, site.clock)
+    tombstone(store, view, sealing, site.place("a").id, "00" * 32, lease.seq, operator, site.clock)
     for path in desk.objects("a", "*"):
         path.unlink()
     done = desk("verify", RUN, "--json").json
