@@ -41,9 +41,22 @@ DEFAULT_MAX_AGE_DAYS: Mapping[Level, int] = {Level.L0: 7, Level.L1: 7, Level.L2:
 
 @dataclass(frozen=True)
 class AgePolicy:
-    """After how long a proof of each level no longer counts. The reader decides, not the prover."""
+    """After how long a proof of each level no longer counts. The reader decides, not the prover.
+
+    ``per_medium`` has the media that differ (tape is read back once a year, not once a week), ``media`` the medium of each store by its id.
+    """
 
     max_age_days: Mapping[Level, int] = field(default_factory=lambda: dict(DEFAULT_MAX_AGE_DAYS))
+    per_medium: Mapping[str, Mapping[Level, int]] = field(default_factory=dict)
+    media: Mapping[str, str] = field(default_factory=dict)
 
-    def max_age(self, level: Level) -> timedelta:
-        return timedelta(days=self.max_age_days.get(level, DEFAULT_MAX_AGE_DAYS[level]))
+    def max_age(self, level: Level, store: str = "") -> timedelta:
+        """For a copy in ``store`` (an id). Where nobody knows the store's medium, the strictest of all tables: what is not known makes
+        nothing look better."""
+        of_medium = [self.max_age_days, *self.per_medium.values()]
+        if store in self.media:
+            of_medium = [self.per_medium.get(self.media[store], self.max_age_days)]
+        return timedelta(days=min(self._days(table, level) for table in of_medium))
+
+    def _days(self, table: Mapping[Level, int], level: Level) -> int:
+        return table.get(level, self.max_age_days.get(level, DEFAULT_MAX_AGE_DAYS[level]))

@@ -26,7 +26,9 @@ class CopyState:
     """When the level falls if nothing is proved again."""
 
 
-def copy_states(sealing: str, proofs: Sequence[Proof], now: datetime, policy: AgePolicy) -> dict[str, CopyState]:
+def copy_states(
+    sealing: str, proofs: Sequence[Proof], now: datetime, policy: AgePolicy, versions: Mapping[str, str] | None = None
+) -> dict[str, CopyState]:
     """Store id → state, for every store that has a proof about this sealing.
 
     A copy's level is its own newest unlapsed L2 together with the sealing's highest unlapsed level, because the same
@@ -34,30 +36,35 @@ def copy_states(sealing: str, proofs: Sequence[Proof], now: datetime, policy: Ag
     failure of a copy stands until a newer proof of at least L2 of the same copy; a failed content level (L3 and up)
     stands for the sealing until that level is proved again. Proofs of one moment come from one check, so a failure among
     them stands. What succeeded in the future counts for nothing, because a clock is wrong; what failed there counts.
+
+    ``versions`` has, by store, the version ids that the newest receipt names (:attr:`Proof.versions`). A success about other versions says
+    nothing about that store's copy of today. Its failure says something until a success about today's.
     """
     about = [proof for proof in proofs if proof.sealing == sealing]
     of_sealing = [proof for proof in about if proof.result == FAILED or parse_utc(proof.at) <= now]
     of_sealing.sort(key=lambda proof: (proof.at, proof.result == FAILED))
-    content = _content_level(of_sealing, now, policy)
     states = {}
     for store in sorted({proof.store for proof in about}):
-        own = [proof for proof in of_sealing if proof.store == store]
-        states[store] = _copy_state(sealing, store, own, content, now, policy)
+        own = [proof for proof in of_sealing if proof.store == store and _is_of_today(proof, versions)]
+        states[store] = _copy_state(sealing, store, own, _content_level(of_sealing, store, now, policy), now, policy)
     return states
 
 
-def _fresh(proof: Proof, now: datetime, policy: AgePolicy) -> bool:
-    return _fresh_as(proof, proof.level, now, policy)
+def _is_of_today(proof: Proof, versions: Mapping[str, str] | None) -> bool:
+    """Whether the proof is about the versions that make up the copy now, as far as anybody knows."""
+    named = (versions or {}).get(proof.store)
+    return named is None or proof.result == FAILED or proof.versions == named
 
 
-def _content_level(proofs: Sequence[Proof], now: datetime, policy: AgePolicy) -> Proof | None:
+def _content_level(proofs: Sequence[Proof], store: str, now: datetime, policy: AgePolicy) -> Proof | None:
+    """The highest content level that holds for the copy in ``store``: how long it holds depends on that store's medium."""
     best: Proof | None = None
     for level in (Level.L5, Level.L4, Level.L3):
         of_level = [proof for proof in proofs if proof.level == level]
         if of_level and of_level[-1].result == FAILED:
             best = None if best is None or best.at < of_level[-1].at else best
             continue
-        if best is None and of_level and _fresh(of_level[-1], now, policy):
+        if best is None and of_level and _fresh_as(of_level[-1], level, store, now, policy):
             best = of_level[-1]
     return best
 
@@ -74,24 +81,24 @@ def _copy_state(sealing: str, store: str, own: Sequence[Proof], content: Proof |
     if failure is not None:
         return CopyState(sealing, store, None, failure, failure.at, None)
     # Whoever proved L3 or more of a copy read all its bytes, so that counts as its L2.
-    own_bytes = [p for p in own if p.level >= Level.L2 and p.result == OK and _fresh_as(p, Level.L2, now, policy)]
+    own_bytes = [p for p in own if p.level >= Level.L2 and p.result == OK and _fresh_as(p, Level.L2, store, now, policy)]
     if own_bytes:
         basis = own_bytes[-1]
-        lapses = parse_utc(basis.at) + policy.max_age(Level.L2)
+        lapses = parse_utc(basis.at) + policy.max_age(Level.L2, store)
         if content is None:
             return CopyState(sealing, store, Level.L2, None, basis.at, lapses)
         return CopyState(
-            sealing, store, content.level, None, content.at, min(lapses, parse_utc(content.at) + policy.max_age(content.level))
+            sealing, store, content.level, None, content.at, min(lapses, parse_utc(content.at) + policy.max_age(content.level, store))
         )
     for level in (Level.L1, Level.L0):
-        light = [proof for proof in own if proof.level == level and proof.result == OK and _fresh(proof, now, policy)]
+        light = [proof for proof in own if proof.level == level and proof.result == OK and _fresh_as(proof, level, store, now, policy)]
         if light:
-            return CopyState(sealing, store, level, None, light[-1].at, parse_utc(light[-1].at) + policy.max_age(level))
+            return CopyState(sealing, store, level, None, light[-1].at, parse_utc(light[-1].at) + policy.max_age(level, store))
     return CopyState(sealing, store, None, None, own[-1].at if own else None, None)
 
 
-def _fresh_as(proof: Proof, level: Level, now: datetime, policy: AgePolicy) -> bool:
-    return parse_utc(proof.at) <= now <= parse_utc(proof.at) + policy.max_age(level)
+def _fresh_as(proof: Proof, level: Level, store: str, now: datetime, policy: AgePolicy) -> bool:
+    return parse_utc(proof.at) <= now <= parse_utc(proof.at) + policy.max_age(level, store)
 
 
 @dataclass(frozen=True)

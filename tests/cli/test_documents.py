@@ -11,7 +11,7 @@ from seawall.cli.config import Configuration
 from seawall.protect.configuration import RunSettings
 from seawall.stores.configuration import CoordinationSettings, StoreSettings, TransferSettings
 from seawall.vault.configuration import KeyringSettings, RecoverySettings, SigningSettings
-from seawall.verify.configuration import MaxAgeDays, VerifySettings
+from seawall.verify.configuration import MatrixSettings, MaxAgeDays, MediumAgeDays, VerifySettings
 from tests.cli.test_main import all_commands
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -53,6 +53,8 @@ MODELS: dict[str, type[BaseModel]] = {
     "[keys.signing]": SigningSettings,
     "[verify]": VerifySettings,
     "[verify.max_age_days]": MaxAgeDays,
+    "[verify.max_age_days_of.MEDIUM]": MediumAgeDays,
+    "[verify.matrix]": MatrixSettings,
     "[transfer]": TransferSettings,
 }
 
