@@ -13,7 +13,7 @@ from seawall.operators.settings import setting
 from seawall.stores.configuration import StoreSettings
 
 if TYPE_CHECKING:
-    from seawall.stores.s3_session import AwsKeys
+    from seawall.stores.s3_signing import AwsKeys
 
 
 def connection_keys(conn_id: str) -> "Callable[[], AwsKeys]":
@@ -25,7 +25,7 @@ def connection_keys(conn_id: str) -> "Callable[[], AwsKeys]":
         from airflow.sdk.exceptions import AirflowNotFoundException
 
         from seawall.errors import StoreRefusedError
-        from seawall.stores.s3_session import AwsKeys
+        from seawall.stores.s3_signing import AwsKeys
 
         try:
             # Asked for here, because the hook goes on with whatever credentials the host has when there is no such connection.

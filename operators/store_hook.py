@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from seawall.stores.base import Store
     from seawall.stores.configuration import StoreSettings
-    from seawall.stores.s3_session import AwsKeys
+    from seawall.stores.s3_signing import AwsKeys
 
 
 class SeawallStoreHook(BaseHook):

@@ -8,7 +8,7 @@ def run() -> None:
     """Entry point of ``seawall``."""
     # A command makes its modules and models once and ends soon: at Python's own thresholds, looking through them again and
     # again takes about a tenth of the CPU of a small command. Before the imports, because they make most of the objects.
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(200_000, 20, 50)
     from seawall.cli.main import main
 
     code = main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """The ``seawall`` command. Each command returns its exit code; errors become a message and the code of their class (docs/cli.md).
 
-The modules of the commands are imported all at once, so they import what is heavy inside their functions.
+Only the module of the command that was asked for is imported, or all of them where the list of commands is wanted.
 """
 
 import contextlib
@@ -8,37 +8,29 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 
-from seawall.cli import copies, dev, doctor, init, inspect, keys, log, open, restore, runs, store, sync, verify
 from seawall.cli.output import report_error
 from seawall.errors import SeawallError, UsageError
 
 INTERRUPTED = 130
 """128 and the number of SIGINT, as a shell reports it (bash(1), "EXIT STATUS")."""
 
-app = typer.Typer(
-    name="seawall",
-    help="Disaster recovery for LLM training: encrypted, signed checkpoint copies whose restorability is proved.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command("init")(init.init)
-app.command("doctor")(doctor.doctor)
-app.command("inspect")(inspect.inspect)
-app.command("sync")(sync.sync)
-app.command("copies")(copies.copies)
-app.command("verify")(verify.verify)
-app.command("restore")(restore.restore)
-app.command("open")(open.open_object)
-app.add_typer(runs.app, name="run")
-app.add_typer(log.app, name="log")
-app.add_typer(keys.app, name="keys")
-app.add_typer(store.app, name="store")
-app.add_typer(dev.app, name="dev")
+COMMANDS = {
+    "init": "init",
+    "doctor": "doctor",
+    "inspect": "inspect",
+    "sync": "sync",
+    "copies": "copies",
+    "verify": "verify",
+    "restore": "restore",
+    "open": "open_object",
+}
+"""Command → its function, in the module of ``seawall.cli`` that bears the command's name. ``--help`` lists them in this order."""
+GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "dev": "dev"}
+"""Group of commands → the module of ``seawall.cli`` whose ``app`` it is."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -73,13 +65,40 @@ def _outcome(arguments: Sequence[str], as_json: bool) -> int:
 
 def _invoke(arguments: Sequence[str]) -> int:
     # Not `app(...)`: that turns Ctrl-C into an exit code without a word, and a closed pipe into SystemExit.
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(application(arguments))
     try:
         with command.make_context("seawall", list(arguments)) as context:
             code = command.invoke(context)
     except typer.Exit as done:
         return done.exit_code
     return code if isinstance(code, int) else 0
+
+
+def application(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The command line that these arguments need: only their command where they begin with one, else all of it."""
+    app = typer.Typer(
+        name="seawall",
+        help="Disaster recovery for LLM training: encrypted, signed checkpoint copies whose restorability is proved.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    # A callback makes Typer keep the command's name even where it is the only one.
+    app.callback()(_nothing)
+    first = arguments[0] if arguments else ""
+    alone = first in COMMANDS or first in GROUPS
+    for name, function in COMMANDS.items():
+        if name == first or not alone:
+            app.command(name)(getattr(import_module(f"seawall.cli.{name}"), function))
+    for name, module in GROUPS.items():
+        if name == first or not alone:
+            app.add_typer(import_module(f"seawall.cli.{module}").app, name=name)
+    return app
+
+
+def _nothing() -> None:
+    pass
 
 
 def _unexpected(error: Exception, as_json: bool) -> int:

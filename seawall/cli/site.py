@@ -26,7 +26,7 @@ from seawall.vault.signing import PublicKey, SigningKey
 from seawall.verify.levels import Level
 
 if TYPE_CHECKING:
-    from seawall.stores.s3_session import AwsKeys
+    from seawall.stores.s3_signing import AwsKeys
     from seawall.vault.recipients import Recipient, Unwrapper
 
 

@@ -9,7 +9,7 @@ from seawall.errors import UsageError
 from seawall.stores.base import Capabilities, Store
 
 if TYPE_CHECKING:
-    from seawall.stores.s3_session import AwsKeys
+    from seawall.stores.s3_signing import AwsKeys
 
 SCHEMES = ("file", "s3")
 

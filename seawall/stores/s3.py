@@ -26,7 +26,8 @@ from seawall.stores.s3_control import call
 from seawall.stores.s3_facts import ETAG, crc_text, stored, version_id
 from seawall.stores.s3_listing import PROBES, list_by_folder, list_flat
 from seawall.stores.s3_promises import finishes_once, lists_in_key_order
-from seawall.stores.s3_session import AwsKeys, S3Session
+from seawall.stores.s3_session import S3Session
+from seawall.stores.s3_signing import AwsKeys
 from seawall.stores.s3_upload import S3Upload
 from seawall.stores.s3_wire import S3Wire
 

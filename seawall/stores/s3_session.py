@@ -2,19 +2,20 @@
 
 botocore, not boto3: nothing here uses boto3's resources and transfers, and leaving them out saves about 0.08 of the 0.62 CPU
 seconds that a first client costs. Both find credentials in the same places, because boto3 asks botocore. It is imported with the
-first request, so that a command that touches no bucket does not pay for it.
+first request, and not at all where the endpoint is named and credentials are at hand (decision 0009).
 """
 
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from seawall.clock import Clock
 from seawall.errors import ConfigurationError, StoreError, StoreRefusedError
 from seawall.stores.s3_path import PathRequest, path_request
+from seawall.stores.s3_signing import AwsKeys, signed_url
 
 CONNECT_SECONDS = 10
 READ_SECONDS = 60
@@ -23,14 +24,11 @@ URL_SECONDS = 900
 """Life of a signed URL. Every try signs again right before it is sent, and S3 looks at the time when a request begins, so this only has
 to allow for clocks that differ by S3's usual fifteen minutes. A URL that gets into a log is worth nothing soon."""
 
-
-@dataclass(frozen=True, slots=True)
-class AwsKeys:
-    """One set of credentials, as an Airflow connection or a test has them."""
-
-    access_key_id: str
-    secret_access_key: str = field(repr=False)
-    session_token: str | None = field(default=None, repr=False)
+_ANY_REGION = "us-east-1"
+"""Servers other than AWS accept any region; a signature needs one."""
+_FILES = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+"""Files of AWS settings: the variable that names one, and where it lies otherwise (docs.aws.amazon.com/sdkref, "Location of the files")."""
+_LEFT_TO_BOTOCORE = ("AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_CREDENTIAL_EXPIRATION")
 
 
 class S3Session:
@@ -95,11 +93,11 @@ class S3Session:
 
     def sign(self, operation: str, parameters: dict[str, Any]) -> tuple[str, int]:
         """A URL for one request, and the generation of the credentials in it."""
+        if self.in_path and (request := path_request(operation, parameters)) is not None:
+            return self._signed_read(request, parameters) if operation == "get_object" else self._signed_path(request, parameters)
         from botocore.exceptions import BotoCoreError
 
         try:
-            if self.in_path and (request := path_request(operation, parameters)) is not None:
-                return self._signed_read(request, parameters) if operation == "get_object" else self._signed_path(request, parameters)
             client, generation = self.client()
             return client.generate_presigned_url(operation, Params=parameters, ExpiresIn=URL_SECONDS), generation
         except BotoCoreError as error:
@@ -130,24 +128,18 @@ class S3Session:
         return signed
 
     def _signed_path(self, request: PathRequest, parameters: dict[str, Any]) -> tuple[str, int]:
-        """A URL signed by botocore without its client. Headers in the request are signed, and have to be sent."""
-        from botocore.auth import S3SigV4QueryAuth
-        from botocore.awsrequest import AWSRequest
-        from botocore.utils import percent_encode
-
+        """A URL signed without a client. Headers in the request are signed, and have to be sent."""
         with self._lock:
             if self._credentials is None:
                 self._settings()
-            credentials, region, generation = self._frozen(), self._signing_region, self._generation
-        names = [percent_encode(parameters["Bucket"], safe="~")]
+            keys, region, generation = self._frozen(), self._signing_region, self._generation
+        names = [_encoded(parameters["Bucket"], "~")]
         if "Key" in parameters:
-            names.append(percent_encode(parameters["Key"], safe="/~"))
+            names.append(_encoded(parameters["Key"], "/~"))
         url = "/".join((str(self._endpoint).rstrip("/"), *names))
         if request.query:
-            url += "?" + "&".join(f"{name}={percent_encode(value, safe='-_.~')}" for name, value in request.query.items())
-        signed = AWSRequest(request.method, url, headers=dict(request.headers))
-        S3SigV4QueryAuth(credentials, "s3", region, expires=URL_SECONDS).add_auth(signed)
-        return str(signed.prepare().url), generation
+            url += "?" + "&".join(f"{name}={_encoded(value, '-_.~')}" for name, value in request.query.items())
+        return signed_url(request.method, url, request.headers, keys, region, URL_SECONDS), generation
 
     def heard(self, operation: str) -> None:
         """Tell the listener about one request."""
@@ -169,10 +161,44 @@ class S3Session:
             self._client = self._made()
 
     def _frozen(self) -> Any:
-        return None if self._credentials is None else self._credentials.get_frozen_credentials()
+        if self._credentials is None or isinstance(self._credentials, AwsKeys):
+            return self._credentials
+        from botocore.exceptions import BotoCoreError
 
-    def _settings(self) -> Any:
-        """The usual AWS settings, read anew: a botocore session, with its credentials and certificates noted."""
+        try:
+            frozen = self._credentials.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise setup_error(error, self._endpoint or "") from error
+        return AwsKeys(frozen.access_key, frozen.secret_key, frozen.token)
+
+    def _settings(self) -> None:
+        """The usual AWS settings, read anew; without botocore where there is nothing that only botocore can read."""
+        self._loaded = None
+        keys = self._plain_keys()
+        if keys is None:
+            self._ask_botocore()
+            return
+        self._credentials = keys
+        self.certificates = os.environ.get("AWS_CA_BUNDLE") or None
+        self._signing_region = self._region or os.environ.get("AWS_DEFAULT_REGION") or _ANY_REGION
+
+    def _plain_keys(self) -> AwsKeys | None:
+        """Credentials that were given or stand in the environment, where no profile or file of AWS settings has a say.
+
+        botocore asks the environment first, too, and then takes the variables below; one that says when it expires is left to it.
+        """
+        if not self.in_path or self._profile is not None or any(os.environ.get(name) for name in _LEFT_TO_BOTOCORE):
+            return None
+        if any(Path(os.path.expandvars(os.environ.get(name) or usual)).expanduser().exists() for name, usual in _FILES.items()):
+            return None
+        if self._keys is not None:
+            return self._keys()
+        access, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+        token = os.environ.get("AWS_SESSION_TOKEN") or os.environ.get("AWS_SECURITY_TOKEN")
+        return AwsKeys(access, secret, token or None) if access and secret else None
+
+    def _ask_botocore(self) -> Any:
+        """A botocore session, with its credentials and certificates noted."""
         from botocore.exceptions import BotoCoreError
         from botocore.session import Session
 
@@ -183,8 +209,7 @@ class S3Session:
                 session.set_credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
             self._credentials = session.get_credentials()
             self.certificates = session.get_config_variable("ca_bundle") or None
-            # Servers other than AWS accept any region; botocore wants one.
-            self._signing_region = self._region or session.get_config_variable("region") or "us-east-1"
+            self._signing_region = self._region or session.get_config_variable("region") or _ANY_REGION
         except BotoCoreError as error:
             raise setup_error(error, self._endpoint or "") from error
         if self._credentials is None:
@@ -199,7 +224,7 @@ class S3Session:
     def _made(self) -> Any:
         from botocore.exceptions import BotoCoreError
 
-        session = self._loaded if self._loaded is not None else self._settings()
+        session = self._loaded if self._loaded is not None else self._ask_botocore()
         try:
             client = self._client_of(session, path_style=self._endpoint is not None)
             if self._endpoint is None and not (urlsplit(client.meta.endpoint_url).hostname or "").endswith(
@@ -239,6 +264,10 @@ class S3Session:
 
     def _heard_by_event(self, event_name: str = "", **_: Any) -> None:
         self.heard(event_name.rsplit(".", 1)[-1])
+
+
+def _encoded(text: object, safe: str) -> str:
+    return quote(str(text), safe=safe)
 
 
 def setup_error(error: Exception, where: str) -> StoreError | ConfigurationError:

@@ -1,4 +1,4 @@
-"""The bytes of an S3 store on their way: URLs that botocore signed, carried by urllib3.
+"""The bytes of an S3 store on their way: signed URLs, carried by urllib3.
 
 Through ``client.upload_part`` the same bytes cost nearly twice the CPU (3.85 against 2.0 seconds per GiB, sealing included), because
 botocore hashes and copies them. Here a body goes from the caller's buffers to the socket, and an answer from the socket into the
@@ -6,6 +6,7 @@ caller's buffer, without a copy in between.
 """
 
 import http.client
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -221,17 +222,15 @@ class S3Wire:
             return self._pool
 
     def _made_pool(self, url: str) -> Any:
-        from botocore.httpsession import get_cert_path
-        from botocore.utils import get_environ_proxies
-
         options: dict[str, Any] = {
             "maxsize": max(1, self._transfers),
             "blocksize": _BLOCK_BYTES,
             "timeout": urllib3.Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS),
             "headers": {"user-agent": "seawall"},
-            "ca_certs": self.session.certificates or get_cert_path(True),
         }
-        proxy = get_environ_proxies(url).get(urlsplit(url).scheme)
+        if urlsplit(url).scheme == "https":
+            options["ca_certs"] = self.session.certificates or _usual_certificates()
+        proxy = _proxy_of(url)
         return urllib3.ProxyManager(proxy, **options) if proxy else urllib3.PoolManager(**options)
 
 
@@ -337,3 +336,20 @@ def untrusted(error: Exception, url: str) -> StoreRefusedError:
         why=_text(error),
         do="set AWS_CA_BUNDLE to the bundle that signed it",
     )
+
+
+def _usual_certificates() -> str:
+    """The bundle that botocore uses when nothing else is said."""
+    from botocore.httpsession import get_cert_path
+
+    return str(get_cert_path(True))
+
+
+def _proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for this URL, as botocore reads it; botocore is not asked where no variable names one."""
+    if not any(name.lower().endswith("_proxy") and value for name, value in os.environ.items()):
+        return None
+    from botocore.utils import get_environ_proxies
+
+    proxy = get_environ_proxies(url).get(urlsplit(url).scheme)
+    return None if proxy is None else str(proxy)

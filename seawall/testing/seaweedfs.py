@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from seawall.errors import StoreUnavailableError
-from seawall.stores.s3_session import AwsKeys
+from seawall.stores.s3_signing import AwsKeys
 from seawall.testing.local_server import LocalServer, answers_http, port_is_free, program
 
 _GRPC = 10000

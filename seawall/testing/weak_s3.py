@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from seawall.errors import StoreUnavailableError
-from seawall.stores.s3_session import AwsKeys
+from seawall.stores.s3_signing import AwsKeys
 from seawall.testing.local_server import LocalServer, answers_http, free_port, program
 from seawall.testing.seaweedfs import client_of
 

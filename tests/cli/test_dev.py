@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seawall.stores.locate import open_store
-from seawall.stores.s3_session import AwsKeys
+from seawall.stores.s3_signing import AwsKeys
 from tests.cli.conftest import Cli
 
 READY = "Ctrl-C stops it; the data stays.\n"

@@ -25,7 +25,7 @@ PROGRAM = [sys.executable, "-m", "seawall.cli.entry"]
 
 def all_commands() -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command and group by its words."""
-    todo: list[tuple[tuple[str, ...], Any]] = [((), get_command(frame.app))]
+    todo: list[tuple[tuple[str, ...], Any]] = [((), get_command(frame.application()))]
     while todo:
         words, command = todo.pop()
         yield words, command
@@ -141,7 +141,7 @@ def test_1_a_bug_is_told_with_its_traceback_and_as_json(cli: Cli, monkeypatch: p
     def divide(json: bool = typer.Option(False, "--json")) -> int:
         return 1 // 0
 
-    monkeypatch.setattr(frame, "app", broken)
+    monkeypatch.setattr(frame, "application", lambda arguments: broken)
     said = cli("--json")
     assert said.code == 1
     assert "ZeroDivisionError" in said.document["why"] and "Traceback" in said.err
@@ -196,7 +196,9 @@ def test_no_configuration_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_frame_imports_nothing_heavy() -> None:
     heavy = ["botocore", "boto3", "pydantic", "numpy", "rich.progress", "zstandard", "cryptography", "awscrt", "stamina", "urllib3"]
-    code = f"import sys, seawall.cli.main; print([name for name in {heavy!r} if name in sys.modules])"
+    code = (
+        f"import sys; from seawall.cli.main import application; application(); print([name for name in {heavy!r} if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

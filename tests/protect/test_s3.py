@@ -14,7 +14,7 @@ from seawall.protect.restore import restore
 from seawall.stores.file import FileStore
 from seawall.stores.locate import open_store
 from seawall.stores.retry import RetryStore
-from seawall.stores.s3_session import AwsKeys
+from seawall.stores.s3_signing import AwsKeys
 from seawall.testing.counting import RequestCounter
 from seawall.testing.local_server import free_port
 from seawall.testing.seaweedfs import SeaweedFS, client_of

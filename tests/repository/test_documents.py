@@ -63,13 +63,11 @@ def unknown_targets(checkout: Path, text: str) -> list[str]:
 
 def unknown_commands(text: str) -> list[str]:
     """``seawall …`` commands that the command line does not have."""
-    import typer
     from typer.main import get_command
 
-    from seawall.cli import main
+    from seawall.cli.main import application
 
-    (app,) = {id(value): value for value in vars(main).values() if isinstance(value, typer.Typer)}.values()
-    top = get_command(app)
+    top = get_command(application())
     unknown = []
     for line in commands(text):
         match = re.match(r"seawall ([a-z][a-z0-9-]*)(?: ([a-z][a-z0-9-]*))?(?![\w.:/])", line)

@@ -16,7 +16,7 @@ from seawall.errors import ConfigurationError, NoSuchObjectError, ObjectExistsEr
 from seawall.kernels.crc64 import crc64
 from seawall.stores.locate import open_store
 from seawall.stores.s3 import S3Store
-from seawall.stores.s3_session import AwsKeys
+from seawall.stores.s3_signing import AwsKeys
 from seawall.testing.check_store import check_store
 from seawall.testing.counting import RequestCounter
 from seawall.testing.seaweedfs import SeaweedFS, client_of
@@ -208,7 +208,7 @@ def test_an_upload_whose_writer_was_killed_is_found_and_removed(make_s3: MakeS3,
     code = f"""
 import os, signal
 from seawall.stores.s3 import S3Store
-from seawall.stores.s3_session import AwsKeys
+from seawall.stores.s3_signing import AwsKeys
 from seawall.kernels.crc64 import crc64
 store = S3Store({s3_url!r}, endpoint={seaweed.endpoint!r}, keys=lambda: AwsKeys(os.environ["KEY"], os.environ["SECRET"]))
 data = bytes(5 << 20)
