@@ -27,6 +27,7 @@ COMMANDS = {
     "verify": "verify",
     "restore": "restore",
     "open": "open_object",
+    "flips": "flips",
 }
 """Command → its function, in the module of ``seawall.cli`` that bears the command's name. ``--help`` lists them in this order."""
 GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "dev": "dev"}
