@@ -121,7 +121,15 @@ def fill_place(
     record = state.commit_of(synced.sealing)
     try:
         opened = read_sealing(first.store, run, bytes.fromhex(synced.sealing), record.manifest, state.writer_of(record))
-        fill(opened, place, signing_key=key, resolve=state.resolver("writer"), sent=sent, transfers=transfers)
+        fill(
+            opened,
+            place,
+            signing_key=key,
+            resolve=state.resolver("writer"),
+            rewrappers=state.resolver("operator"),
+            sent=sent,
+            transfers=transfers,
+        )
     except StoreError as error:
         synced.missing[place.name] = str(error)
     else:

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from hashlib import sha256
 
-from seawall.errors import CorruptError, NoSuchObjectError, ObjectExistsError
+from seawall.errors import CorruptError, NoSuchObjectError, ObjectExistsError, TrustError
 from seawall.kernels.crc64 import combine, crc64
+from seawall.protect.assembly import Assembly, Sources, check_assembled
 from seawall.protect.assignment import Progress
 from seawall.protect.commit import put_receipt
 from seawall.protect.place import Place
@@ -22,7 +23,7 @@ from seawall.vault.objects import Row
 from seawall.vault.open import Resolve
 from seawall.vault.receipt import Receipt, receipt_name
 from seawall.vault.seal import PART_BYTES, part_bytes_for
-from seawall.vault.sealing import Sealing
+from seawall.vault.sealing import Sealing, later_wraps, read_whole
 from seawall.vault.signing import SigningKey
 from seawall.vault.tail import TRAILER_BYTES
 from seawall.vault.wraps import MAX_BYTES as MAX_KEYS_BYTES
@@ -54,31 +55,34 @@ def fill(
     *,
     signing_key: SigningKey,
     resolve: Resolve,
+    rewrappers: Resolve,
     sent: Mapping[str, str | None] | None = None,
     transfers: int = 16,
     progress: Progress = lambda nbytes, files: None,
 ) -> Filled:
-    """Copy every object of ``sealing`` that ``place`` lacks, then sign its receipt.
+    """Copy every object of ``sealing`` that ``place`` lacks, then sign its receipt. Each record is held against the signed digests on
+    its way: a copy that is read may be a hostile store's, and what is written here stays.
 
-    ``sent`` names the objects that went to the place in flight, with their version ids where it has versions. Raises
-    :class:`CorruptError` when the source is damaged, or the place holds something else under one of the names.
+    ``rewrappers`` admits operators, who may have added wrapped keys. ``sent`` names the objects that went to the place in flight, with
+    their version ids where it has versions. Raises :class:`CorruptError` when the source is damaged, or the place holds something else
+    under one of the names.
     """
     folder = sealing.folder
     raw_keys = sealing.store.get(folder + keys_name(1), 0, MAX_KEYS_BYTES + 1)
     if sha256(raw_keys).digest() != sealing.manifest.keys_digest:
         raise CorruptError("the wrapped keys are not those that were committed", where=f"{sealing.store.url}/{folder}")
     _put_document(place, folder + keys_name(1), raw_keys)
-    for found in sealing.store.list(folder + "keys-"):
-        # Later versions are checked by whoever opens them; without them, a key that was added since would not open this copy.
-        if found.key != folder + keys_name(1) and found.size <= MAX_KEYS_BYTES:
-            with contextlib.suppress(ObjectExistsError):
-                place.store.put(found.key, sealing.store.get(found.key, 0, MAX_KEYS_BYTES + 1))
+    for version, raw in later_wraps(sealing, rewrappers):
+        # A key that was added since would not open this copy without them.
+        with contextlib.suppress(ObjectExistsError):
+            place.store.put(folder + keys_name(version), raw)
     sent = sent or {}
     rows = [row for row in sealing.table.rows if row.name not in sent]
     versions = {name: version for name, version in sent.items() if version is not None}
+    sources = Sources([Place("the copy that is read", "", sealing.store)])
 
     def one(row: Row) -> int:
-        stored, copied = _copy(sealing, row, place)
+        stored, copied = _copy(sealing, row, place, sources)
         if stored.version is not None:
             versions[row.name] = stored.version
         progress(row.length, 1)
@@ -86,11 +90,19 @@ def fill(
 
     with ThreadPoolExecutor(min(transfers, max(1, len(rows))), "copy") as pool:
         copied = list(pool.map(one, rows))
-    for name in (objects.NAME, manifests.NAME):
-        _put_document(place, folder + name, sealing.store.get(folder + name))
     manifest = sealing.manifest
+    _put_document(place, folder + objects.NAME, _same(sealing, objects.NAME, manifest.objects_digest))
+    _put_document(place, folder + manifests.NAME, _same(sealing, manifests.NAME, bytes.fromhex(sealing.manifest_digest)))
     receipt, _ = put_receipt(manifest.run, manifest.sealing, sealing.manifest_digest, place, signing_key, resolve, versions)
     return Filled(receipt, sum(nbytes > 0 for nbytes in copied), sum(copied))
+
+
+def _same(sealing: Sealing, name: str, digest: bytes) -> bytes:
+    """A document that was verified before, read again: what is written once must not depend on a store saying the same thing twice."""
+    raw = sealing.store.get(sealing.folder + name)
+    if sha256(raw).digest() != digest:
+        raise CorruptError("a document changed between two reads", where=f"{sealing.store.url}/{sealing.folder}{name}")
+    return raw
 
 
 def _put_document(place: Place, key: str, raw: bytes) -> None:
@@ -101,7 +113,7 @@ def _put_document(place: Place, key: str, raw: bytes) -> None:
             raise CorruptError("the place holds another document of this sealing", where=f"{place.store.url}/{key}") from None
 
 
-def _copy(sealing: Sealing, row: Row, place: Place) -> tuple[Stored, bool]:
+def _copy(sealing: Sealing, row: Row, place: Place, sources: Sources) -> tuple[Stored, bool]:
     key = sealing.key_of(row)
     try:
         return _check_there(place, key, row), False
@@ -109,10 +121,20 @@ def _copy(sealing: Sealing, row: Row, place: Place) -> tuple[Stored, bool]:
         pass
     try:
         if row.length <= 2 * PART_BYTES:
-            return _copy_small(sealing, row, place, key), True
-        return _copy_parts(sealing, row, place, key), True
+            # One request, where header, tail and records by themselves would be several.
+            raw = read_whole(sealing.store, key, row.length)
+            check_assembled(sealing, row, memoryview(raw), f"{sealing.store.url}/{key}")
+            return place.store.put(key, raw, row.crc64), True
+        return create_object(Assembly(sealing.frame_of(row), key, sources), place, key, row), True
     except ObjectExistsError:
         return _check_there(place, key, row), False
+    except (CorruptError, TrustError) as error:
+        raise CorruptError(
+            "an object is damaged in the copy that is read",
+            where=f"{sealing.store.url}/{key}",
+            why=str(error),
+            do=f"`seawall heal {sealing.manifest.run} --step {sealing.manifest.step}` takes what is right from all copies",
+        ) from error
 
 
 def _check_there(place: Place, key: str, row: Row) -> Stored:
@@ -129,39 +151,28 @@ def _check_there(place: Place, key: str, row: Row) -> Stored:
     return found
 
 
-def _copy_small(sealing: Sealing, row: Row, place: Place, key: str) -> Stored:
-    raw = sealing.store.get(key, 0, row.length + 1)
-    if len(raw) != row.length or crc64(raw) != row.crc64:
-        raise _damaged(sealing, key)
-    return place.store.put(key, raw, row.crc64)
+def create_object(assembly: Assembly, place: Place, key: str, row: Row) -> Stored:
+    """Create an object from its verified blocks, in one request or in parts: nothing else is ever sent, whatever the sources hold.
 
-
-def _copy_parts(sealing: Sealing, row: Row, place: Place, key: str) -> Stored:
-    part_bytes = part_bytes_for(row.length)
-    buffer = memoryview(bytearray(part_bytes))
+    Raises :class:`ObjectExistsError` when the place has one of that name, and what :meth:`Assembly.write` raises; then nothing is left.
+    """
+    if row.length <= 2 * PART_BYTES:
+        (group,) = assembly.groups(row.length)
+        raw = memoryview(bytearray(row.length))
+        assembly.write(group, raw)
+        return place.store.put(key, raw, row.crc64)
+    groups = assembly.groups(part_bytes_for(row.length))
+    buffer = memoryview(bytearray(max(group.nbytes for group in groups)))
     upload = place.store.begin(key)
     try:
-        total, start, number = 0, 0, 1
-        while start < row.length:
-            part = buffer[: min(part_bytes, row.length - start)]
-            if sealing.store.read_into(key, start, part) != len(part):
-                raise _damaged(sealing, key)
+        total = 0
+        for number, group in enumerate(groups, 1):
+            part = buffer[: group.nbytes]
+            assembly.write(group, part)
             crc = crc64(part)
-            upload.part(number, start, part, crc)
-            total = combine(total, crc, len(part))
-            start, number = start + len(part), number + 1
-        if total != row.crc64:
-            raise _damaged(sealing, key)
+            upload.part(number, group.start, part, crc)
+            total = combine(total, crc, group.nbytes)
         return upload.finish(total, row.length)
     except BaseException:
         upload.abort()
         raise
-
-
-def _damaged(sealing: Sealing, key: str) -> CorruptError:
-    return CorruptError(
-        "an object is damaged in the copy that is read",
-        where=f"{sealing.store.url}/{key}",
-        why="its bytes do not give the committed checksum",
-        do="verify that copy; fill the place from another one",
-    )

@@ -158,6 +158,27 @@ def read_wraps(sealing: Sealing, rewrappers: Resolve) -> list[WrappedKey]:
     return versions
 
 
+def later_wraps(sealing: Sealing, rewrappers: Resolve) -> list[tuple[int, bytes]]:
+    """The later versions of the wrapped keys that count, with their stored bytes. Others are passed over: a reader passes over them too."""
+    either = _either(sealing, rewrappers)
+    found = []
+    for number in _keys_versions(sealing):
+        key = sealing.folder + keys_name(number)
+        raw = sealing.store.get(key, 0, MAX_KEYS_BYTES + 1) if number != 1 else b""
+        if number != 1 and counts_as_wraps(sealing.manifest, raw, number, either):
+            found.append((number, raw))
+    return found
+
+
+def counts_as_wraps(manifest: Manifest, raw: bytes, number: int, resolve: Resolve) -> bool:
+    """Whether these bytes are version ``number`` of the sealing's wrapped keys, signed by one of ``resolve``'s keys."""
+    try:
+        parse_wraps(raw, manifest.run, manifest.sealing, number, resolve, keys_name(number))
+    except (CorruptError, TrustError):
+        return False
+    return True
+
+
 def unlock(sealing: Sealing, unwrappers: Sequence[Unwrapper], rewrappers: Resolve) -> bytes:
     """The data key, from the first version that a key of this host opens. Raises :class:`KeyMissingError` when there is none.
 
