@@ -14,8 +14,9 @@ from seawall.log.verbs import state_proof_heads
 from seawall.stores.base import Store
 from seawall.vault import canonical, dsse
 from seawall.vault.signing import PublicKey, SigningKey
-from seawall.verify.certify import certify
-from seawall.verify.proofs import Proof, parse_proof, read_chain
+from seawall.verify.certify import certify, read_known_chain
+from seawall.verify.chain_cache import ChainCache
+from seawall.verify.proofs import Proof, parse_proof
 
 PAYLOAD_TYPE = "application/vnd.seawall.found.v1+json"
 
@@ -41,15 +42,20 @@ def read_found(text: str, run: str, resolve: Callable[[str], PublicKey | None]) 
     return [parse_proof(item, where) for item in canonical.list_field(document, "proofs", where=where)]
 
 
-def certify_once(store: Store, view: LogView, proofs: Sequence[Proof], key: SigningKey, clock: Clock) -> LogView:
+def certify_once(
+    store: Store, view: LogView, proofs: Sequence[Proof], key: SigningKey, clock: Clock, cache: ChainCache | None = None
+) -> LogView:
     """:func:`~seawall.verify.certify.certify` what this verifier did not say yet, so that a task that runs twice appends once.
 
     Two that run at the same moment may append the same proofs twice, which says nothing new.
     """
-    chain = read_chain(store, view.run, key.key_id, view.state.resolver("verifier"))
-    fresh = [proof for proof in proofs if proof not in chain.proofs]
+    chain = read_known_chain(store, view, key.key_id, cache)
+    # The moment tells most apart at once; a chain may be long.
+    moments = {proof.at for proof in proofs}
+    said = [proof for proof in chain.proofs if proof.at in moments]
+    fresh = [proof for proof in proofs if proof not in said]
     if fresh:
-        return certify(store, view, fresh, key, clock)
+        return certify(store, view, fresh, key, clock, cache)
     if not chain.batches:
         return view
     # An earlier try may have been killed between the chain and the log; nothing is appended when the log names this head.

@@ -5,6 +5,7 @@ before; the log names the newest (``proof-heads``), so proofs that were cut off 
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from seawall.errors import BusyError, CorruptError, NoSuchObjectError, ObjectExistsError, StoreAmbiguousError, TrustError
@@ -20,11 +21,13 @@ NO_BATCH = "0" * 64
 MAX_BYTES = 16 << 20
 """Bound on a stored batch: about 10,000 proofs."""
 _MAX_TRIES = 16
+_WINDOW = 128
+"""Batches that are asked for before any of them is read: bounds memory, and is long enough for 16 requests in flight."""
 OK = "ok"
 FAILED = "failed"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Proof:
     """One finding about one copy. ``evidence`` is texts: counts, digests, the damaged objects and records."""
 
@@ -57,7 +60,7 @@ class Proof:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProofBatch:
     """What one link of a verifier's chain says."""
 
@@ -110,19 +113,52 @@ def proof_key(run: str, verifier: str, seq: int) -> str:
     return f"runs/{checked_run(run)}/proofs/{verifier}/{seq:016d}.json"
 
 
-def read_chain(store: Store, run: str, verifier: str, resolve: Callable[[str], PublicKey | None]) -> Chain:
-    """All batches of one verifier, each verified. ``resolve`` admits verifiers. An empty chain where there are none."""
-    batches: list[ProofBatch] = []
-    digests = [NO_BATCH]
+def read_chain(
+    store: Store,
+    run: str,
+    verifier: str,
+    resolve: Callable[[str], PublicKey | None],
+    *,
+    known: Chain | None = None,
+    at_least: int = 0,
+) -> Chain:
+    """All batches of one verifier, each verified. ``resolve`` admits verifiers. An empty chain where there are none.
+
+    ``known`` is what an earlier reading gave: its last batch is read again, and when the store still has the same bytes there, that digest
+    fixes all before it. Otherwise it is not believed, and everything is read. ``at_least`` is how many batches the log says there are:
+    so many are asked for at once.
+    """
+    batches, digests = _still_there(store, run, known) if known is not None and known.seq else ([], [])
     while True:
-        seq = len(batches) + 1
-        key = proof_key(run, verifier, seq)
+        first = len(batches) + 1
+        window = max(1, min(at_least - len(batches), _WINDOW))
+        found = _fetch(store, run, verifier, range(first, first + window))
+        for seq, raw in enumerate(found, first):
+            if raw is None:
+                return Chain(verifier, tuple(batches), tuple(digests))
+            prev = digests[-1] if digests else NO_BATCH
+            batches.append(parse_batch(raw, run, verifier, seq, prev, resolve, f"{store.url}/{proof_key(run, verifier, seq)}"))
+            digests.append(dsse.digest(raw))
+
+
+def _still_there(store: Store, run: str, known: Chain) -> tuple[list[ProofBatch], list[str]]:
+    (raw,) = _fetch(store, run, known.verifier, range(known.seq, known.seq + 1))
+    if raw is None or dsse.digest(raw) != known.digest:
+        return [], []
+    return list(known.batches), list(known.digests)
+
+
+def _fetch(store: Store, run: str, verifier: str, numbers: range) -> list[bytes | None]:
+    def one(seq: int) -> bytes | None:
         try:
-            raw = store.get(key, 0, MAX_BYTES + 1)
+            return store.get(proof_key(run, verifier, seq), 0, MAX_BYTES + 1)
         except NoSuchObjectError:
-            return Chain(verifier, tuple(batches), tuple(digests[1:]))
-        batches.append(parse_batch(raw, run, verifier, seq, digests[-1], resolve, f"{store.url}/{key}"))
-        digests.append(dsse.digest(raw))
+            return None
+
+    if len(numbers) == 1:
+        return [one(numbers[0])]
+    with ThreadPoolExecutor(min(len(numbers), 16), "proofs") as pool:
+        return list(pool.map(one, numbers))
 
 
 def append_proofs(
@@ -132,9 +168,14 @@ def append_proofs(
     key: SigningKey,
     resolve: Callable[[str], PublicKey | None],
     check: Callable[[Chain], None] = lambda chain: None,
+    known: Chain | None = None,
+    at_least: int = 0,
 ) -> Chain:
-    """Add one signed batch to this verifier's chain; two that append at once take two numbers. ``check`` may refuse it by raising."""
-    chain = read_chain(store, run, key.key_id, resolve)
+    """Add one signed batch to this verifier's chain; two that append at once take two numbers. ``check`` may refuse it by raising.
+
+    ``known`` and ``at_least`` as in :func:`read_chain`.
+    """
+    chain = read_chain(store, run, key.key_id, resolve, known=known, at_least=at_least)
     check(chain)
     for _ in range(_MAX_TRIES):
         batch = ProofBatch(run, key.key_id, chain.seq + 1, chain.digest, tuple(proofs))
@@ -142,7 +183,7 @@ def append_proofs(
         try:
             store.put(proof_key(run, key.key_id, batch.seq), raw)
         except (ObjectExistsError, StoreAmbiguousError):
-            chain = read_chain(store, run, key.key_id, resolve)
+            chain = read_chain(store, run, key.key_id, resolve, known=chain)
             # A time-out may have hidden that this very batch arrived. If it did not, the same bytes are put into the same
             # place again, so that one that arrives late changes nothing.
             if batch.seq <= chain.seq and chain.batches[batch.seq - 1] == batch:
