@@ -7,6 +7,9 @@ from seawall.kernels.errors import KernelArgumentError
 Buffer = Any
 """Anything with the buffer protocol, or a torch tensor (which is not imported here: it is known by its methods)."""
 
+HOST_MEMORY, CUDA_MEMORY = 1, 2
+"""DLPack's kDLCPU and kDLCUDA (dlpack.h, DLDeviceType)."""
+
 
 def byte_view(buffer: Buffer) -> memoryview:
     """A flat view of the bytes. Refuses buffers that are not contiguous: their bytes are not in the order of their elements."""
@@ -41,13 +44,9 @@ def _bytes_of_tensor(tensor: Any) -> Any:
     import numpy
 
     kind, _ = tensor.__dlpack_device__()
-    if kind != HOST:
+    if kind != HOST_MEMORY:
         raise KernelArgumentError("the tensor is not in host memory", do="use the Device of its GPU, or tensor.cpu()")
     return numpy.from_dlpack(flat_bytes(tensor))
-
-
-HOST = 1
-"""DLPack's kDLCPU (dlpack.h, DLDeviceType)."""
 
 
 def flat_bytes(tensor: Any) -> Any:

@@ -5,9 +5,10 @@ runs the kernels of ``cu/`` by CuPy on memory of that GPU and copies nothing to 
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from seawall.kernels.byte_views import Buffer
+from seawall.kernels.byte_views import CUDA_MEMORY, Buffer
 from seawall.kernels.health import Health
 
 if TYPE_CHECKING:
@@ -58,3 +59,33 @@ def cpu(threads: int = 1) -> Device:
     from seawall.kernels.cpu import CpuDevice
 
     return CpuDevice(threads)
+
+
+def gpu(index: int = 0) -> Device:
+    """A GPU by its number among those that are visible. Raises ``NoGpuError`` where there is none, or no CuPy."""
+    return _gpu(index)
+
+
+def number_of_gpus() -> int:
+    """How many ``gpu()`` can give."""
+    from seawall.kernels import cuda
+
+    return cuda.number_of_gpus()
+
+
+def device_of(buffer: Buffer) -> Device:
+    """The device in whose memory this lies: a GPU for a tensor or a CuPy array there, else the CPU."""
+    if hasattr(buffer, "__dlpack_device__"):
+        kind, index = buffer.__dlpack_device__()
+        if kind == CUDA_MEMORY:
+            return _gpu(int(index))
+    return cpu()
+
+
+@cache
+def _gpu(index: int) -> Device:
+    """One object a GPU: it keeps the compiled kernels."""
+    from seawall.kernels.cuda import CudaEngine
+    from seawall.kernels.kernel_device import KernelDevice
+
+    return KernelDevice(CudaEngine(index))

@@ -8,6 +8,7 @@ an arithmetic shift, which gives 0, −1, 1, −2, … the codes 0, 1, 2, 3, …
 bit patterns give one code and back, NaN included: nothing is computed in floating point.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from seawall.kernels.byte_views import Buffer, byte_view
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 WIDTHS = (1, 2, 4, 8)
 """Bytes of an element."""
 
-_BLOCK = 1 << 18
-"""Elements at a time: two blocks stay in the second-level cache."""
+_BLOCK_BYTES = 1 << 17
+"""At a time: a few blocks stay in the second-level cache, and NumPy's temporaries below the size at which malloc maps fresh pages."""
 
 
 def elements_in(nbytes: int, width: int) -> int:
@@ -41,6 +42,11 @@ def pair_of(nbytes_a: int, nbytes_b: int, width: int) -> int:
     return elements_in(nbytes_a, width)
 
 
+def _blocks(count: int, width: int) -> Iterator[slice]:
+    step = _BLOCK_BYTES // width
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
 def split_planes(buffer: Buffer, width: int) -> "Bytes":
     """Plane after plane, the least significant byte's first for little-endian elements."""
     import numpy
@@ -48,10 +54,12 @@ def split_planes(buffer: Buffer, width: int) -> "Bytes":
     view = byte_view(buffer)
     count = elements_in(len(view), width)
     planes = numpy.empty((width, count), numpy.uint8)
-    source = numpy.frombuffer(view, numpy.uint8).reshape(count, width)
-    for start in range(0, count, _BLOCK):
+    unsigned = numpy.dtype(f"<u{width}")
+    elements = numpy.frombuffer(view, unsigned)
+    for part in _blocks(count, width):
         for rank in range(width):
-            planes[rank, start : start + _BLOCK] = source[start : start + _BLOCK, rank]
+            # A shift that keeps the lowest byte: half again as fast as a copy with a stride.
+            numpy.right_shift(elements[part], unsigned.type(8 * rank), out=planes[rank, part], casting="unsafe")
     return planes.reshape(-1)
 
 
@@ -63,9 +71,9 @@ def join_planes(planes: Buffer, width: int) -> "Bytes":
     count = elements_in(len(view), width)
     source = numpy.frombuffer(view, numpy.uint8).reshape(width, count)
     elements = numpy.empty((count, width), numpy.uint8)
-    for start in range(0, count, _BLOCK):
+    for part in _blocks(count, width):
         for rank in range(width):
-            elements[start : start + _BLOCK, rank] = source[rank, start : start + _BLOCK]
+            elements[part, rank] = source[rank, part]
     return elements.reshape(-1)
 
 
@@ -78,8 +86,7 @@ def delta(new: Buffer, base: Buffer, width: int) -> "Bytes":
     signed = numpy.dtype(f"<i{width}")
     after, before = numpy.frombuffer(new, signed), numpy.frombuffer(base, signed)
     codes = numpy.empty(count, signed)
-    for start in range(0, count, _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for part in _blocks(count, width):
         change = after[part] - before[part]
         numpy.bitwise_xor(change << signed.type(1), change >> signed.type(8 * width - 1), out=codes[part])
     return codes.view(numpy.uint8)
@@ -95,8 +102,7 @@ def apply_delta(codes: Buffer, base: Buffer, width: int) -> "Bytes":
     coded, before = numpy.frombuffer(codes, unsigned), numpy.frombuffer(base, unsigned)
     after = numpy.empty(count, unsigned)
     one = unsigned.type(1)
-    for start in range(0, count, _BLOCK):
-        part = slice(start, start + _BLOCK)
+    for part in _blocks(count, width):
         change = (coded[part] >> one) ^ (unsigned.type(0) - (coded[part] & one))
         numpy.add(before[part], change, out=after[part])
     return after.view(numpy.uint8)
