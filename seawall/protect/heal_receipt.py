@@ -1,0 +1,89 @@
+"""The receipt of a healed copy: the next number, signed, with the versions that are there now."""
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from seawall.clock import utc_text
+from seawall.errors import CorruptError, ObjectExistsError, TrustError
+from seawall.log.state import RunState
+from seawall.protect.place import Place
+from seawall.vault.open import Resolve
+from seawall.vault.receipt import MAX_BYTES, Receipt, parse_receipt, receipt_name
+from seawall.vault.sealing import Sealing
+from seawall.vault.signing import PublicKey, Role, SigningKey
+
+SIGNERS: Sequence[Role] = ("writer", "verifier", "operator")
+"""Whose receipts count (docs/spec/format-1.md, section 11)."""
+
+
+@dataclass(frozen=True)
+class Receipts:
+    """What a copy has of its own store's receipts."""
+
+    highest: int
+    """Number of the last one, whatever it holds: it is taken. 0 when there is none."""
+    newest: Receipt | None
+    """The last one, if it counts: the highest number wins."""
+
+
+def receipt_signers(state: RunState) -> Resolve:
+    """Key id to public key, for those whose receipts count now."""
+    resolvers = [state.resolver(role) for role in SIGNERS]
+
+    def resolve(key_id: str) -> PublicKey | None:
+        return next((key for resolver in resolvers if (key := resolver(key_id)) is not None), None)
+
+    return resolve
+
+
+def read_receipts(place: Place, sealing: Sealing, resolve: Resolve) -> Receipts:
+    """One listing and one read."""
+    prefix = f"{sealing.folder}receipt-{place.id}-"
+    name = re.compile(re.escape(prefix) + r"([1-9][0-9]{0,8})\.json\Z", re.ASCII)
+    numbers = [int(match[1]) for match in (name.match(found.key) for found in place.store.list(prefix)) if match]
+    if not numbers:
+        return Receipts(0, None)
+    highest = max(numbers)
+    try:
+        return Receipts(highest, _read(place, sealing, highest, resolve))
+    except (CorruptError, TrustError):
+        return Receipts(highest, None)
+
+
+def _read(place: Place, sealing: Sealing, number: int, resolve: Resolve) -> Receipt:
+    key = sealing.folder + receipt_name(place.id, number)
+    receipt = parse_receipt(place.store.get(key, 0, MAX_BYTES + 1), resolve, key)
+    receipt.check_place(sealing.manifest.run, sealing.manifest.sealing, sealing.manifest_digest, place.id, number, key)
+    return receipt
+
+
+def next_receipt(
+    place: Place, sealing: Sealing, receipts: Receipts, repaired: dict[str, str], key: SigningKey, resolve: Resolve, transfers: int
+) -> Receipt:
+    """Sign the receipt that follows. ``repaired`` names the objects that were written, with their versions.
+
+    Another one of the same number, by somebody who healed the same copy at the same time, is kept.
+    """
+    if receipts.newest is not None:
+        versions = {**receipts.newest.versions, **repaired}
+    else:
+        versions = _versions(place, sealing, transfers)
+    server_time = place.store.server_time()
+    manifest = sealing.manifest
+    at = None if server_time is None else utc_text(server_time)
+    number = receipts.highest + 1
+    receipt = Receipt(manifest.run, manifest.sealing, sealing.manifest_digest, place.id, number, at, None, versions)
+    try:
+        place.store.put(sealing.folder + receipt_name(place.id, number), receipt.sign(key))
+    except ObjectExistsError:
+        return _read(place, sealing, number, resolve)
+    return receipt
+
+
+def _versions(place: Place, sealing: Sealing, transfers: int) -> dict[str, str]:
+    rows = sealing.table.rows
+    with ThreadPoolExecutor(min(transfers, max(1, len(rows))), "head") as pool:
+        found = pool.map(lambda row: place.store.head(sealing.key_of(row)).version, rows)
+        return {row.name: version for row, version in zip(rows, found, strict=True) if version is not None}
