@@ -25,6 +25,7 @@ COMMANDS = {
     "sync": "sync",
     "copies": "copies",
     "verify": "verify",
+    "heal": "heal",
     "restore": "restore",
     "open": "open_object",
     "flips": "flips",

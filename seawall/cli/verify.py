@@ -110,12 +110,13 @@ def _check(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place"
 
 
 def _result(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place", findings: "list[Finding]") -> dict[str, object]:
+    from seawall.cli.file_names import file_names
     from seawall.verify.check import FAILED, OK
 
     proved = [finding.level.name for finding in findings if finding.result == OK]
     failed = [finding for finding in findings if finding.result == FAILED]
     damages = [damage for finding in failed for damage in finding.damages]
-    names = _file_names(site, view, commit, place) if damages else {}
+    names = file_names(site, view, commit, place) if damages else {}
     return {
         "step": commit.step,
         "sealing": commit.sealing,
@@ -144,24 +145,6 @@ def _without_findings(commit: "CommitRecord", name: str, result: str, why: str) 
 
 def _damage(damage: "Damage", names: dict[str, str]) -> dict[str, object]:
     return {"object": damage.object, "file": names.get(damage.object), "records": list(damage.records), "why": damage.why}
-
-
-def _file_names(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place") -> dict[str, str]:
-    """Object name → the file's own name, when this host can open some copy's inventory. Without a key the object's name has to do."""
-    from seawall.errors import SeawallError
-    from seawall.vault.header import ObjectKind, object_name
-    from seawall.vault.sealing import read_inventory, read_sealing, unlock
-
-    state = view.state
-    for name in [place.name, *(other for other in site.run(view.run).copies if other != place.name)]:
-        try:
-            store = site.place(name).store
-            opened = read_sealing(store, view.run, bytes.fromhex(commit.sealing), commit.manifest, state.writer_of(commit))
-            inventory = read_inventory(opened, unlock(opened, site.unwrappers(), state.resolver("operator")))
-        except SeawallError:
-            continue
-        return {object_name(ObjectKind.FILE, number): file.name for number, file in enumerate(inventory.files)}
-    return {}
 
 
 def _show(result: dict[str, object]) -> None:
