@@ -137,7 +137,15 @@ def _committed(
 def _same_source(source: CheckpointSource, view: LogView, run: str, sealing: bytes, place: Place, unwrappers: Sequence[Unwrapper]) -> bool:
     """Whether a committed sealing is of these very files. The plan tells; files are read only when their times differ (a restored copy)."""
     commit = view.state.commits[sealing.hex()]
-    assignment = load_assignment(place.store, run, sealing, unwrappers, view.state.writer_of(commit))
+    try:
+        assignment = load_assignment(place.store, run, sealing, unwrappers, view.state.writer_of(commit))
+    except NoSuchCopyError as error:
+        raise NoSuchCopyError(
+            "the store that takes checkpoints first has lost this one",
+            where=error.where,
+            why=f"the log has its commit (step {commit.step}), the store has no plan of it",
+            do=f"`seawall heal {run} --step {commit.step}` brings it back from the other copies",
+        ) from error
     if source.matches(assignment.plan):
         return True
     if not source.same_names(assignment.plan):
