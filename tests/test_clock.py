@@ -22,7 +22,6 @@ def test_what_was_written_is_read_again(moment: datetime) -> None:
         "",
         WRITTEN[:-1],
         WRITTEN.replace("Z", "+00:00"),
-        WRITTEN.replace("Z", "z"),
         WRITTEN.replace("T", " "),
         WRITTEN.replace("2026-03-01", "2026-13-01"),
         WRITTEN.replace("2026-03-01", "2026-02-29"),
