@@ -106,8 +106,12 @@ def plan_sync(
     for attempt in range(MAX_ATTEMPTS):
         sealing = sealing_id(run, epoch, step, source.mark_digest, attempt)
         if sealing.hex() in view.state.commits:
+            _refuse_deleted(view, sealing, step, place)
             if _same_source(source, view, run, sealing, place, unwrappers):
                 return Unchanged(sealing, step)
+            continue
+        if sealing.hex() in view.state.tombstones:
+            # Given up unfinished: the log takes no commit of it any more, so this is a new attempt.
             continue
         # Asked only when something will be written: an unchanged checkpoint costs a constant, small number of requests.
         refuse_weak(place)
@@ -129,9 +133,20 @@ def _committed(
         sealing = sealing_id(run, epoch, step, source.mark_digest, attempt)
         if sealing.hex() not in view.state.commits:
             return None
+        _refuse_deleted(view, sealing, step, place)
         if _same_source(source, view, run, sealing, place, unwrappers):
             return sealing
     return None
+
+
+def _refuse_deleted(view: LogView, sealing: bytes, step: int, place: Place) -> None:
+    if view.state.is_deleted(sealing.hex(), place.id):
+        raise NoSuchCopyError(
+            "the checkpoint's copies were deleted by plan",
+            where=f"{view.run} step {step}",
+            why=f"the log has a tombstone of sealing {sealing.hex()} in {place.name}",
+            do="what retention deleted is not taken again; save it under another step if it is wanted after all",
+        )
 
 
 def _same_source(source: CheckpointSource, view: LogView, run: str, sealing: bytes, place: Place, unwrappers: Sequence[Unwrapper]) -> bool:
