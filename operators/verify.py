@@ -77,6 +77,7 @@ class VerifyOperator(SeawallOperator):
         self.level = level
 
     def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
+        from seawall.operators.task_name import with_task
         from seawall.verify.certify import proofs_of
         from seawall.verify.check import FAILED, OK
         from seawall.verify.committed import check_committed
@@ -106,7 +107,7 @@ class VerifyOperator(SeawallOperator):
             "store": self.store,
             "result": FAILED if any(finding.result == FAILED for finding in findings) else OK,
             "levels": {finding.level.name: finding.result for finding in findings},
-            "found": sign_found(self.run, proofs_of(findings, commit, place.id, site.clock), key),
+            "found": sign_found(self.run, with_task(context, proofs_of(findings, commit, place.id, site.clock)), key),
         }
 
 

@@ -39,6 +39,9 @@ ZEROS = "zeros"
 SATURATED = "saturated"
 """Values at the largest finite magnitude of their type (65504 in half precision)."""
 
+TASK = "task"
+"""The Airflow task that made the check, as :class:`seawall.operators.task_name.TaskName` writes it; only there when one did."""
+
 
 def count_of(evidence: Mapping[str, str], name: str) -> int | None:
     """A count, or None where it was not recorded or is no count: evidence is what somebody wrote."""
