@@ -15,7 +15,6 @@ SHORTENED_ROWS = 64
 LEAST_CHUNK_BYTES = 256 << 10
 """Four times what a fold leaves of a chunk with 256 lanes, so that reading it again costs little."""
 MOST_CHUNK_BYTES = 8 << 20
-CHUNKS_PER_MULTIPROCESSOR = 8
 
 
 @dataclass(slots=True)
@@ -34,6 +33,11 @@ class Chunks:
         self.length.append(length)
         self.after.append(end_of_piece - offset - length)
         self.piece.append(piece)
+
+    @property
+    def end(self) -> int:
+        """Of the chunk that reaches furthest."""
+        return max(map(sum, zip(self.offset, self.length, strict=True)), default=0)
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -54,10 +58,9 @@ def fold_step_bytes(lanes: int) -> int:
     return ROWS_OF_FOLD * FOLD_WORD_BYTES * lanes
 
 
-def chunk_bytes_for(total_bytes: int, multiprocessors: int, lanes: int) -> int:
-    """A chunk size that gives every multiprocessor several chunks of a large buffer: a multiple of a fold's step."""
-    wanted = total_bytes // (CHUNKS_PER_MULTIPROCESSOR * max(multiprocessors, 1))
-    bounded = min(max(wanted, LEAST_CHUNK_BYTES), MOST_CHUNK_BYTES)
+def chunk_bytes_for(total_bytes: int, blocks: int, lanes: int) -> int:
+    """A chunk size that gives each of ``blocks`` blocks a chunk of a large buffer: a multiple of a fold's step."""
+    bounded = min(max(total_bytes // blocks, LEAST_CHUNK_BYTES), MOST_CHUNK_BYTES)
     step = fold_step_bytes(lanes)
     return max(bounded // step, 1) * step
 

@@ -18,6 +18,9 @@ from seawall.kernels.programs import Signature, checked_arguments, program_text,
 COMPILER_OPTIONS = ("--std=c++17",)
 """The compile gate measured the texts with the same."""
 
+BLOCKS_PER_MULTIPROCESSOR = 8
+"""Of 256 threads: as many as a multiprocessor of compute capability 8.0 and later keeps at once, where registers suffice."""
+
 
 def number_of_gpus() -> int:
     """How many GPUs CuPy can use: 0 without CuPy, without a driver, or without a GPU."""
@@ -43,7 +46,7 @@ class CudaEngine:
         self.index = index
         properties = cupy.cuda.runtime.getDeviceProperties(index)
         self.name = properties["name"].decode()
-        self.multiprocessors = int(properties["multiProcessorCount"])
+        self.blocks = BLOCKS_PER_MULTIPROCESSOR * int(properties["multiProcessorCount"])
         self._kernel = cache(self._load)
 
     def _load(self, program: str, kernel: str) -> tuple[Signature, Any]:

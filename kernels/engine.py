@@ -16,7 +16,8 @@ class Engine(Protocol):
     """Memory, launches and streams of one device. Work of one stream runs in order; streams run beside each other."""
 
     name: str
-    multiprocessors: int
+    blocks: int
+    """How many keep the device busy."""
 
     def on_stream_of(self, buffer: Buffer) -> AbstractContextManager[object]:
         """Everything inside runs on the stream on which the buffer's owner works: torch's current one for a torch tensor."""

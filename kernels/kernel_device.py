@@ -9,6 +9,7 @@ from seawall.kernels import chunk_plan, flips, polynomials
 from seawall.kernels.byte_views import Buffer
 from seawall.kernels.crc64_ranges import Cuts, crcs_of_ranges, cut
 from seawall.kernels.engine import Array, Engine
+from seawall.kernels.errors import KernelArgumentError
 from seawall.kernels.health import Health, numbers_in
 from seawall.kernels.number_formats import NumberFormat, format_of
 from seawall.kernels.planes import elements_in, pair_of
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 LANES = 256
 """Threads of a block. Of a CRC's block a power of two: the fold's identity needs it (fold_text.py)."""
 
-_BLOCKS_PER_MULTIPROCESSOR = 8
-_ELEMENTS_PER_THREAD = 32
+_ELEMENTS_PER_THREAD = 16
 _MOST_ELEMENTS_PER_BLOCK = 1 << 31
 """A block of health.cu counts in 32 bits."""
 
@@ -47,6 +47,8 @@ class KernelDevice:
     """One engine's kernels as a ``Device``. ``lanes`` and ``chunk_bytes`` are for tests; ``fold`` off leaves the tables only."""
 
     def __init__(self, engine: Engine, *, lanes: int = LANES, chunk_bytes: int = 0, fold: bool = True) -> None:
+        if lanes not in (32, 64, 128, 256):
+            raise KernelArgumentError(f"blocks of {lanes} threads", do="a power of two from 32 to 256")
         self.engine = engine
         self._lanes = lanes
         self._chunk_bytes = chunk_bytes
@@ -81,7 +83,7 @@ class KernelDevice:
         sums = engine.zeros(len(cuts.pieces), "uint64")
         if not total:
             return sums
-        chunk_bytes = self._chunk_bytes or chunk_plan.chunk_bytes_for(total, engine.multiprocessors, lanes)
+        chunk_bytes = self._chunk_bytes or chunk_plan.chunk_bytes_for(total, engine.blocks, lanes)
         plan = chunk_plan.plan_chunks(cuts.pieces, engine.address(view), chunk_bytes, lanes, fold=self._fold)
         direct, folded = plan.direct, plan.folded
         remainders = engine.empty(len(direct) + len(folded), "uint64")
@@ -89,7 +91,7 @@ class KernelDevice:
         def to_device(words: Sequence[int]) -> Array:
             return engine.to_device(numpy.array(words, numpy.uint64))
 
-        self._sum_chunks(view, to_device(direct.offset), to_device(direct.length), remainders[: len(direct)])
+        self._sum_chunks(view, direct.end, to_device(direct.offset), to_device(direct.length), remainders[: len(direct)])
         if len(folded):
             shortened_words = chunk_plan.SHORTENED_ROWS * lanes
             shortened = engine.empty(len(folded) * shortened_words, "uint32")
@@ -97,15 +99,16 @@ class KernelDevice:
                 "crc64_fold", "crc64_fold", self._grid_of_chunks(len(folded)), lanes,
                 {"buffer": view, "offset": to_device(folded.offset), "length": to_device(folded.length), "shortened": shortened,
                  "chunks": numpy.uint64(len(folded))},
-                {"buffer": max(map(sum, zip(folded.offset, folded.length, strict=True))), "offset": len(folded), "length": len(folded),
+                {"buffer": folded.end, "offset": len(folded), "length": len(folded),
                  "shortened": len(folded) * shortened_words},
             )  # fmt: skip
             each = chunk_plan.FOLD_WORD_BYTES * shortened_words
             offsets = to_device([each * i for i in range(len(folded))])
-            self._sum_chunks(shortened.view(numpy.uint8), offsets, to_device([each] * len(folded)), remainders[len(direct) :])
+            lengths = to_device([each] * len(folded))
+            self._sum_chunks(shortened.view(numpy.uint8), each * len(folded), offsets, lengths, remainders[len(direct) :])
         chunks = len(remainders)
         engine.launch(
-            "crc64", "crc64_combine", -(-chunks // LANES), LANES,
+            "crc64", "crc64_combine", -(-chunks // self._lanes), self._lanes,
             {"remainder": remainders, "after": to_device(direct.after + folded.after), "piece": to_device(direct.piece + folded.piece),
              "sum": sums, "chunks": numpy.uint64(chunks),
              "square": engine.to_device(numpy.array(polynomials.squares(), numpy.uint64))},
@@ -113,7 +116,8 @@ class KernelDevice:
         )  # fmt: skip
         return sums
 
-    def _sum_chunks(self, view: Array, offset: Array, length: Array, remainder: Array) -> None:
+    def _sum_chunks(self, view: Array, end: int, offset: Array, length: Array, remainder: Array) -> None:
+        """Queue the tables' kernel for chunks that end before byte ``end`` of the view."""
         import numpy
 
         if not len(remainder):
@@ -123,15 +127,15 @@ class KernelDevice:
             {"buffer": view, "offset": offset, "length": length, "remainder": remainder, "chunks": numpy.uint64(len(remainder)),
              "row_factor": self.engine.to_device(polynomials.row_factor(self._lanes)),
              "lane_factor": self.engine.to_device(polynomials.lane_factor(self._lanes))},
-            {"buffer": 0, "offset": len(remainder), "length": len(remainder), "remainder": len(remainder), "row_factor": 256,
+            {"buffer": end, "offset": len(remainder), "length": len(remainder), "remainder": len(remainder), "row_factor": 256,
              "lane_factor": self._lanes},
         )  # fmt: skip
 
     def _grid_of_chunks(self, chunks: int) -> int:
-        return min(chunks, _BLOCKS_PER_MULTIPROCESSOR * self.engine.multiprocessors)
+        return min(chunks, self.engine.blocks)
 
     def _grid_of_elements(self, elements: int) -> int:
-        wanted = min(-(-elements // (LANES * _ELEMENTS_PER_THREAD)), _BLOCKS_PER_MULTIPROCESSOR * self.engine.multiprocessors)
+        wanted = min(-(-elements // (self._lanes * _ELEMENTS_PER_THREAD)), self.engine.blocks)
         return max(wanted, -(-elements // _MOST_ELEMENTS_PER_BLOCK), 1)
 
     def health(self, buffer: Buffer, dtype: str, *, histogram: bool = False) -> Health:
@@ -147,7 +151,7 @@ class KernelDevice:
         counts, exponents = self.engine.zeros(6, "uint64"), self.engine.zeros(max(bins, 1), "uint64")
         quirks = _NEGATIVE_ZERO_IS_NAN * form.negative_zero_is_nan + _NO_ZERO * (not form.has_zero)
         self.engine.launch(
-            "health", f"health_{form.width}", self._grid_of_elements(elements), LANES,
+            "health", f"health_{form.width}", self._grid_of_elements(elements), self._lanes,
             {"buffer": view, "elements": numpy.uint64(elements), "mantissa_bits": numpy.uint32(form.mantissa_bits),
              "quirks": numpy.uint32(quirks), "sign": numpy.uint64(form.sign), "largest": numpy.uint64(form.largest),
              "infinity": numpy.uint64(form.infinity), "counts": counts, "exponents": exponents, "bins": numpy.uint32(bins)},
@@ -174,7 +178,7 @@ class KernelDevice:
             result = self.engine.empty(view.size, "uint8")
             if elements:
                 self.engine.launch(
-                    "planes", f"{kernel}_{width}", self._grid_of_elements(elements), LANES,
+                    "planes", f"{kernel}_{width}", self._grid_of_elements(elements), self._lanes,
                     {source: view, target: result, "elements": numpy.uint64(elements)}, {source: view.size, target: view.size},
                 )  # fmt: skip
             return result
@@ -194,7 +198,7 @@ class KernelDevice:
             result = self.engine.empty(view.size, "uint8")
             if elements:
                 self.engine.launch(
-                    "delta", f"{kernel}_{width}", self._grid_of_elements(elements), LANES,
+                    "delta", f"{kernel}_{width}", self._grid_of_elements(elements), self._lanes,
                     {source: view, "base": of_base, target: result, "elements": numpy.uint64(elements)},
                     {source: view.size, "base": view.size, target: view.size},
                 )  # fmt: skip
@@ -209,7 +213,7 @@ class KernelDevice:
             places = len(place)
             if places:
                 self.engine.launch(
-                    "flips", "flip_bytes", -(-places // LANES), LANES,
+                    "flips", "flip_bytes", -(-places // self._lanes), self._lanes,
                     {"buffer": view, "place": self.engine.to_device(place), "mask": self.engine.to_device(mask),
                      "places": numpy.uint64(places)},
                     {"buffer": int(place[-1]) + 1, "place": places, "mask": places},

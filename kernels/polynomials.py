@@ -80,5 +80,5 @@ def lane_factor(lanes: int) -> "Words":
 def crc_of_remainder(remainder: int, nbytes: int) -> int:
     """The CRC of a message from its raw remainder: the initial all ones stand before the message, the final ones are added.
 
-    ``combine(a, b, n)`` is a·x^(8n) + b, for any two words."""
+    ``combine(a, b, n)`` is a·x^(8n) + b, for any two words and n > 0; so ``nbytes`` is not 0 either."""
     return combine(ALL_ONES, remainder ^ ALL_ONES, nbytes)

@@ -185,6 +185,43 @@ static bool release_block() {
     return true;
 }
 
+// Whoever can go on and stands first goes on, again and again: the first warps run as far ahead as the barriers let them.
+static bool run_by_rank(unsigned threads, unsigned* left) {
+    bool progress = false;
+    for (unsigned rank = 0; rank < threads; rank++) {
+        Fiber* const fiber = &all[order == BACKWARDS ? threads - 1 - rank : rank];
+        if (fiber->state != READY) continue;
+        progress = true;
+        running = fiber;
+        change(&scheduler, &fiber->context);
+        if (fiber->state == DONE) --*left;
+        if (fiber->state == AT_WARP_BARRIER && release_warp(fiber->number / WARP * WARP)) rank = -1u;
+    }
+    return progress;
+}
+
+// Every thread that can go on, in an order that changes with every round; now and then a warp is left behind.
+static bool run_seeded(unsigned threads, unsigned* left) {
+    const unsigned start = draw() % threads, late = draw() % (2u * threads) / WARP;
+    unsigned step;
+    do step = draw() % threads | 1u;
+    while (std::gcd(step, threads) != 1u);
+    bool progress = false, somebody_late = false;
+    for (unsigned k = 0; k < threads; k++) {
+        Fiber* const fiber = &all[(start + (unsigned long long)k * step) % threads];
+        if (fiber->state != READY) continue;
+        if (fiber->number / WARP == late) {
+            somebody_late = true;
+            continue;
+        }
+        progress = true;
+        running = fiber;
+        change(&scheduler, &fiber->context);
+        if (fiber->state == DONE) --*left;
+    }
+    return progress || somebody_late;
+}
+
 static void run_block(unsigned threads) {
     for (unsigned i = all.size(); i < threads; i++) {
         Fiber fiber = {};
@@ -204,21 +241,7 @@ static void run_block(unsigned threads) {
     }
     unsigned left = threads;
     while (left && !problem[0]) {
-        unsigned start = 0, step = 1;
-        if (order == SEEDED) {
-            start = draw() % threads;
-            do step = draw() % threads | 1u;
-            while (std::gcd(step, threads) != 1u);
-        }
-        bool progress = false;
-        for (unsigned k = 0; k < threads; k++) {
-            const unsigned number = order == BACKWARDS ? threads - 1 - k : (unsigned)((start + (unsigned long long)k * step) % threads);
-            if (all[number].state != READY) continue;
-            progress = true;
-            running = &all[number];
-            change(&scheduler, &running->context);
-            if (running->state == DONE) left--;
-        }
+        bool progress = order == SEEDED ? run_seeded(threads, &left) : run_by_rank(threads, &left);
         for (unsigned first = 0; first < threads; first += WARP) progress |= release_warp(first);
         progress |= release_block();
         if (!progress) report("deadlock: threads wait for others that never come");

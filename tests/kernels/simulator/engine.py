@@ -57,11 +57,13 @@ class SimulatedEngine:
     """One block at a time, one thread at a time. Guards around what it allocates are looked at after every launch."""
 
     name = "simulator"
-    multiprocessors = 2
 
-    def __init__(self, folder: Path, *, order: str = "seeded", seed: int = 1, texts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *, order: str = "seeded", seed: int = 1, blocks: int = 3, texts: Mapping[str, str] | None = None
+    ) -> None:
         self.order = order
         self.seed = seed
+        self.blocks = blocks
         self._folder = folder
         self._texts = texts or {}
         self._first = LateStream(eager=True)
