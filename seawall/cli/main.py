@@ -26,6 +26,7 @@ COMMANDS = {
     "copies": "copies",
     "verify": "verify",
     "heal": "heal",
+    "audit": "audit",
     "restore": "restore",
     "open": "open_object",
     "flips": "flips",

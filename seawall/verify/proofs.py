@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from seawall.errors import BusyError, CorruptError, NoSuchObjectError, ObjectExistsError, StoreAmbiguousError, TrustError
+from seawall.log.entries import MAX_SEQ
 from seawall.stores.base import Store
 from seawall.vault import canonical, dsse
 from seawall.vault.canonical import Document
@@ -121,17 +122,20 @@ def read_chain(
     *,
     known: Chain | None = None,
     at_least: int = 0,
+    at_most: int = MAX_SEQ,
 ) -> Chain:
     """All batches of one verifier, each verified. ``resolve`` admits verifiers. An empty chain where there are none.
 
     ``known`` is what an earlier reading gave: its last batch is read again, and when the store still has the same bytes there, that digest
     fixes all before it. Otherwise it is not believed, and everything is read. ``at_least`` is how many batches the log says there are:
-    so many are asked for at once.
+    so many are asked for at once. ``at_most`` stops there, whatever follows.
     """
     batches, digests = _still_there(store, run, known) if known is not None and known.seq else ([], [])
     while True:
         first = len(batches) + 1
-        window = max(1, min(at_least - len(batches), _WINDOW))
+        if first > at_most:
+            return Chain(verifier, tuple(batches[:at_most]), tuple(digests[:at_most]))
+        window = max(1, min(min(at_least, at_most) - len(batches), _WINDOW))
         found = _fetch(store, run, verifier, range(first, first + window))
         for seq, raw in enumerate(found, first):
             if raw is None:
