@@ -123,6 +123,28 @@ class ObjectExistsError(StoreError):
     """Create-if-absent found the key taken. Read what is there before deciding anything."""
 
 
+class AlertError(SeawallError):
+    """A receiver of alerts could not be told. Never raised through the work that the alert is about."""
+
+    exit_code = 7
+
+
+class AlertUnavailableError(AlertError):
+    """The receiver was not reached, or said to come back later."""
+
+    outcome = "transient"
+
+
+class AlertAmbiguousError(AlertError):
+    """The receiver may have taken it: the connection died before the answer."""
+
+    outcome = "ambiguous"
+
+
+class AlertRefusedError(AlertError):
+    """The receiver answered and refused."""
+
+
 class KeyMissingError(SeawallError):
     """A key that is needed is not on this host, or does not open what it should."""
 

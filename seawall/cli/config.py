@@ -7,6 +7,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from seawall.alerts.configuration import AlertSettings
 from seawall.errors import ConfigurationError
 from seawall.protect.configuration import RunSettings
 from seawall.stores.configuration import CoordinationSettings, StoreSettings, TransferSettings, checked_store_name
@@ -33,6 +34,7 @@ class Configuration(BaseModel):
     keys: KeySettings = KeySettings()
     verify: VerifySettings = VerifySettings()
     transfer: TransferSettings = TransferSettings()
+    alerts: AlertSettings = AlertSettings()
 
     @model_validator(mode="after")
     def _names_agree(self) -> Self:

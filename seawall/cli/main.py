@@ -32,7 +32,7 @@ COMMANDS = {
     "flips": "flips",
 }
 """Command → its function, in the module of ``seawall.cli`` that bears the command's name. ``--help`` lists them in this order."""
-GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "dev": "dev"}
+GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "alerts": "alerts", "dev": "dev"}
 """Group of commands → the module of ``seawall.cli`` whose ``app`` it is."""
 
 

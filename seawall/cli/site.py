@@ -26,6 +26,8 @@ from seawall.vault.signing import PublicKey, SigningKey
 from seawall.verify.levels import Level
 
 if TYPE_CHECKING:
+    from seawall.alerts.dingtalk import DingTalk
+    from seawall.alerts.send import Receivers
     from seawall.stores.s3_signing import AwsKeys
     from seawall.vault.recipients import Recipient, Unwrapper
 
@@ -212,6 +214,19 @@ class Site:
             return Level.L4 if self.unwrappers() else Level.L2
         except KeyMissingError:
             return Level.L2
+
+    def dingtalk(self) -> "DingTalk | None":
+        """The chat robot that this host may use, or None. Operators ask Airflow's connection first."""
+        from seawall.alerts.configuration import dingtalk_of_host
+
+        return dingtalk_of_host(self.config.alerts, self.folder)
+
+    def receivers(self) -> "Receivers":
+        """Whom this host tells."""
+        from seawall.alerts.configuration import alertmanagers
+        from seawall.alerts.send import Receivers
+
+        return Receivers(alertmanagers(self.config.alerts), self.dingtalk())
 
     @property
     def scratch(self) -> Path | None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from seawall.alerts.configuration import AlertSettings
 from seawall.cli.config import Configuration
 from seawall.protect.configuration import RunSettings
 from seawall.stores.configuration import CoordinationSettings, StoreSettings, TransferSettings
@@ -56,6 +57,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "[verify.max_age_days_of.MEDIUM]": MediumAgeDays,
     "[verify.matrix]": MatrixSettings,
     "[transfer]": TransferSettings,
+    "[alerts]": AlertSettings,
 }
 
 
@@ -63,9 +65,9 @@ def shown(default: Any) -> str:
     """A default as the page writes it."""
     if isinstance(default, BaseModel):
         return "as below"
-    if isinstance(default, tuple):
+    if isinstance(default, tuple) and default:
         return ", ".join(f"`{item}`" for item in default)
-    if default is None or default == {}:
+    if default is None or default in ({}, ()):
         return "none"
     return "empty" if default == "" else f"`{default}`"
 

@@ -1,0 +1,1 @@
+"""Telling people: Alertmanager and DingTalk. The ground floor; knows nothing of checkpoints."""
