@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.context import Context
@@ -28,7 +28,7 @@ class SeawallOperator(BaseOperator):
     template_fields: Sequence[str] = ("seawall_config",)
     operator_extra_links: Collection[Any] = (CheckpointLink(),)
     ui_color = "#d6e4ec"
-    in_backfill: ClassVar[bool] = False
+    in_backfill = False
     """Whether the task does anything when the past is filled in."""
 
     def __init__(

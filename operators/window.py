@@ -15,11 +15,15 @@ def window(context: Mapping[str, Any]) -> tuple[datetime, datetime]:
     Runs that an asset or a person started have none (apache/airflow issues 58516 and 46194): they are about the hour that ended when
     they were asked for.
     """
-    start, end = context.get("data_interval_start"), context.get("data_interval_end")
-    if start is not None and end is not None:
-        return start, end
+    if has_interval(context):
+        return context["data_interval_start"], context["data_interval_end"]
     run_after: datetime = context["dag_run"].run_after
     return run_after - FALLBACK, run_after
+
+
+def has_interval(context: Mapping[str, Any]) -> bool:
+    """Whether the run has a data interval: the clock or a backfill started it, or a person who named a date."""
+    return context.get("data_interval_start") is not None and context.get("data_interval_end") is not None
 
 
 def is_backfill(context: Mapping[str, Any]) -> bool:

@@ -34,6 +34,10 @@ class AuditDiffersError(TrustError):
     """The report of an interval is there, and log and proofs now give another one: history was added to, taken from, or changed."""
 
 
+class NoLogYetError(NoSuchCopyError):
+    """The run began after the interval's cut: there is nothing to report."""
+
+
 @dataclass(frozen=True, slots=True)
 class Audited:
     """A report, and how it came to be."""
@@ -51,8 +55,8 @@ def make_report(store: Store, view: LogView, interval: Interval, terms: Terms, k
     """The report of ``interval``. ``store`` is the coordination store; without ``key`` nothing is written.
 
     A report that is there is made again by its own terms, so that it can be checked when the configuration has changed since. Raises
-    :class:`AuditDiffersError` when the outcome is another one, :class:`IncompleteError` before its time, :class:`NoSuchCopyError` when the
-    run had no log yet, :class:`~seawall.errors.FreshnessError` when proofs are missing.
+    :class:`AuditDiffersError` when the outcome is another one, :class:`IncompleteError` before its time, :class:`NoLogYetError` when the
+    run had none, :class:`~seawall.errors.FreshnessError` when proofs are missing.
     """
     ready = terms.cut(interval) + SETTLING
     if now < ready:
@@ -91,7 +95,7 @@ def _made(store: Store, view: LogView, interval: Interval, terms: Terms) -> Docu
     entries = read_entries(store, view)
     first, last = (entries_at(entries, side + terms.lateness) for side in (interval.start, interval.end))
     if last == 0:
-        raise NoSuchCopyError("the run had no log yet", where=f"{view.run} {utc_text(terms.cut(interval))}")
+        raise NoLogYetError("the run had no log yet", where=f"{view.run} {utc_text(terms.cut(interval))}")
     before = fold_all(RunState(view.run, view.state.root), entries[:first])
     state = fold_all(before, entries[first:last])
     return audit(proofs_known(store, view, state), {*before.commits, *before.orphans}, interval, terms)

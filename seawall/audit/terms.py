@@ -37,9 +37,9 @@ class Interval:
 
     @property
     def name(self) -> str:
-        """Of the report's record: its start, without the signs that a record's name may not have."""
-        text = self.start.astimezone(UTC).strftime("%Y-%m-%dT%H-%M-%S")
-        return f"{text}.{self.start.microsecond:06d}Z" if self.start.microsecond else f"{text}Z"
+        """Of the report's record: the start, and the end where it is no whole day, without the signs that a record's name may not have."""
+        start = _name(self.start)
+        return start if self.end - self.start == timedelta(days=1) else f"{start}_{_name(self.end)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,17 @@ def audited(start: datetime, end: datetime) -> Interval:
     A run is started when its own interval is over; the audited one has to be over for :data:`DELAY` by then.
     """
     return Interval(start - DELAY, end - DELAY)
+
+
+def last_day(now: datetime) -> Interval:
+    """The last day (UTC) that is over for :data:`DELAY` at ``now``."""
+    end = (now - DELAY).astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return Interval(end - timedelta(days=1), end)
+
+
+def _name(moment: datetime) -> str:
+    whole = utc_text(moment).replace(":", "-")
+    return whole.replace(".000000Z", "Z")
 
 
 def _ages(table: Mapping[Level, int]) -> Document:

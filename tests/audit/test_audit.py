@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from seawall.audit.history import entries_at
-from seawall.audit.terms import DELAY, LATENESS, SETTLING, Interval, Terms, audited, parse_moment, parse_terms
+from seawall.audit.terms import DELAY, LATENESS, SETTLING, Interval, Terms, audited, last_day, parse_moment, parse_terms
 from seawall.errors import CorruptError, UsageError
 from seawall.log.bodies import Hold
 from seawall.log.entries import NO_ENTRY, Entry, SignedEntry, sign_entry
@@ -76,12 +76,14 @@ def test_a_damage_is_in_the_report_and_its_repair_only_when_it_came_in_time(past
     past.at(0, 10)
     past.commit(1)
     (path,) = (past.desk.store("a") / f"runs/{past.run}/sealings").glob("*/file-1.sea")
-    whole = path.read_bytes()
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
     path.chmod(0o600)
-    path.write_bytes(whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:] if len(whole) > 5000 else whole[:-200] + b"x" + whole[-199:])
+    path.write_bytes(bytes(raw))
     past.at(0, 11)
     past("verify", code=4)
-    path.write_bytes(whole)
+    past.at(0, 12)
+    past("heal")
     past.at(1, 6.5)
     past("verify")
     past.at(1, 7)
@@ -103,7 +105,7 @@ def test_a_report_has_its_time(past: Past) -> None:
 
 def test_a_run_without_a_log_then_has_no_report(past: Past) -> None:
     past.at(9, 0)
-    assert past.report(-5, code=6)["error"] == "NoSuchCopyError"
+    assert past.report(-5, code=6)["error"] == "NoLogYetError"
 
 
 def test_a_checkpoint_whose_commit_was_late_is_in_the_next_report(past: Past) -> None:
@@ -204,7 +206,10 @@ def test_moments_and_intervals_as_people_write_them() -> None:
     with pytest.raises(UsageError):
         Interval(FIRST_DAY, FIRST_DAY)
     assert Interval(FIRST_DAY, FIRST_DAY + DAY).name == "2026-03-01T00-00-00Z"
-    assert Interval(FIRST_DAY + timedelta(microseconds=7), FIRST_DAY + DAY).name == "2026-03-01T00-00-00.000007Z"
+    assert Interval(FIRST_DAY + timedelta(microseconds=7), FIRST_DAY + DAY).name == "2026-03-01T00-00-00.000007Z_2026-03-02T00-00-00Z"
+    assert Interval(FIRST_DAY, FIRST_DAY + 2 * DAY).name == "2026-03-01T00-00-00Z_2026-03-03T00-00-00Z"
     seven = datetime(2026, 3, 1, 7, tzinfo=UTC)
     assert audited(seven, seven + DAY) == Interval(FIRST_DAY, FIRST_DAY + DAY)
+    for asked, day in ((seven, 28), (seven - timedelta(minutes=1), 27)):
+        assert last_day(asked).start == FIRST_DAY - timedelta(days=29 - day)
     assert DELAY == LATENESS + SETTLING == timedelta(hours=7)
