@@ -13,10 +13,10 @@ KEY := $(shell { pwd -P; cat pyproject.toml constraints.txt; } | cksum | tr -d '
 STAMP := .venv/.installed-$(KEY)
 # How many processes the tests use.
 WORKERS ?= 2
-# System packages by apt. The core needs none; suites that do will add theirs here.
-SYSTEM_PACKAGES ?=
+# System packages by apt. The core needs none; the tests of the kernels run them in a simulator that g++ compiles.
+SYSTEM_PACKAGES ?= g++
 
-.PHONY: help venv quickstart demo up down test test-all nightly lint format deps bench constraints clean
+.PHONY: help venv quickstart demo up down test test-all nightly lint kernels format deps bench constraints clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 22
@@ -53,6 +53,11 @@ lint: $(STAMP)  ## ruff, mypy --strict, import contracts, secrets
 	$(PY) -m mypy --strict -p seawall
 	.venv/bin/lint-imports --no-cache
 	$(PY) tools/scan_secrets.py
+
+kernels: $(STAMP)  ## compile the CUDA kernels for four GPU generations, without a GPU: registers, spills, instructions
+	@$(PY) -m uv pip install --python $(PY) --quiet --constraints constraints.txt --requirements pyproject.toml --extra gpu-ci \
+	    || echo "make kernels: the compiler's wheels (extra gpu-ci) could not be installed"
+	$(PY) tools/kernel_gate.py
 
 format: $(STAMP)  ## let ruff fix what it can
 	$(PY) -m ruff check --fix .

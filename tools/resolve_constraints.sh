@@ -5,7 +5,7 @@ set -euo pipefail
 .venv/bin/python -m uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --quiet \
     --constraints <(echo 'torch==2.13.0') --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
     --output-file constraints.txt
-header='# Versions that were resolved together and tested: core, airflow, training, gpu and dev, Python 3.11 and 3.12.
+header='# Versions that were resolved together and tested: core, airflow, training, gpu, gpu-ci and dev, Python 3.11 and 3.12.
 # Written by `make constraints`. A constraint installs nothing by itself; torch is pinned without a local label, so a
 # CPU build (2.13.0+cpu) satisfies it and the nvidia-* lines then stay unused.'
 printf '%s\n' "$header" | cat - constraints.txt > constraints.txt.new

@@ -25,9 +25,11 @@ typedef unsigned char u8;
 // threads of a block would queue for the same few counters.
 #define HISTOGRAM_WORDS 2048u
 
+// Number is what patterns are compared in: u32 up to that width, because 64 bits cost two instructions where 32 do with one.
+template <typename Number>
 struct Format {
     u32 mantissa_bits, quirks;
-    u64 sign, largest, infinity;
+    Number sign, largest, infinity;
 };
 
 // A number at any address, byte by byte.
@@ -38,31 +40,39 @@ static __device__ __forceinline__ Pattern load_bytes(const u8* place) {
     return (Pattern)pattern;
 }
 
-template <typename Pattern>
-static __device__ __forceinline__ void judge(Pattern pattern, const Format& format, u32* found, u32* histogram) {
-    const u64 magnitude = (u64)pattern & ~format.sign;
+// Enters the number into the histogram and says whether there is more to it: all but normal numbers below the largest.
+template <typename Number>
+static __device__ __forceinline__ bool is_remarkable(Number pattern, const Format<Number>& format, u32* histogram) {
+    const Number magnitude = pattern & ~format.sign, smallest_normal = (Number)1u << format.mantissa_bits;
     if (histogram) atomicAdd(histogram + (u32)(magnitude >> format.mantissa_bits), 1u);
-    if (magnitude < (1ull << format.mantissa_bits)) {
+    return magnitude - smallest_normal >= format.largest - smallest_normal;
+}
+
+template <typename Number>
+static __device__ __forceinline__ void judge(Number pattern, const Format<Number>& format, u32* found) {
+    const Number magnitude = pattern & ~format.sign;
+    if (magnitude < format.largest) {
         if (magnitude)
             found[SUBNORMAL]++;
-        else if ((format.quirks & NEGATIVE_ZERO_IS_NAN) && pattern)
+        else if (pattern && (format.quirks & NEGATIVE_ZERO_IS_NAN))
             found[NOT_A_NUMBER]++;
         else if (!(format.quirks & NO_ZERO))
             found[ZERO]++;
-    }
-    if (magnitude >= format.largest) {
-        if (magnitude == format.largest)
-            found[SATURATED]++;
-        else if (magnitude == format.infinity)  // 0 where the format has none, and magnitude is not 0 here
-            found[(u64)pattern & format.sign ? NEGATIVE_INFINITY : POSITIVE_INFINITY]++;
+    } else if (magnitude == format.largest) {
+        found[SATURATED]++;
+    } else if (magnitude == format.infinity) {  // 0 where the format has none, and magnitude is not 0 here
+        if (pattern & format.sign)
+            found[NEGATIVE_INFINITY]++;
         else
-            found[NOT_A_NUMBER]++;
+            found[POSITIVE_INFINITY]++;
+    } else {
+        found[NOT_A_NUMBER]++;
     }
 }
 
-template <typename Pattern>
-static __device__ __forceinline__ void count(const u8* buffer, u64 elements, const Format& format, u64* counts, u64* exponents,
-                                             u32 bins) {
+template <typename Pattern, typename Number>
+static __device__ __forceinline__ void count(const u8* buffer, u64 elements, const Format<Number>& format, u64* counts,
+                                             u64* exponents, u32 bins) {
     __shared__ u32 histograms[HISTOGRAM_WORDS];
     __shared__ u32 of_block[KINDS];
     const u32 lane = threadIdx.x, lanes = blockDim.x;
@@ -79,11 +89,18 @@ static __device__ __forceinline__ void count(const u8* buffer, u64 elements, con
     const u64 words = ((u64)buffer & 7ull) == 0ull ? elements / in_word : 0ull;
     for (u64 i = first; i < words; i += step) {
         const u64 word = ((const u64*)buffer)[i];
+        u32 remarkable = 0;
 #pragma unroll
-        for (u32 k = 0; k < in_word; k++) judge<Pattern>((Pattern)(word >> (k * bits)), format, found, mine);
+        for (u32 k = 0; k < in_word; k++)
+            remarkable |= (u32)is_remarkable<Number>((Pattern)(word >> (k * bits)), format, mine) << k;
+#pragma unroll 1
+        for (u32 k = 0; k < in_word && (remarkable >> k) != 0u; k++)
+            if ((remarkable >> k) & 1u) judge<Number>((Pattern)(word >> (k * bits)), format, found);
     }
-    for (u64 i = words * in_word + first; i < elements; i += step)
-        judge<Pattern>(load_bytes<Pattern>(buffer + i * sizeof(Pattern)), format, found, mine);
+    for (u64 i = words * in_word + first; i < elements; i += step) {
+        const Pattern pattern = load_bytes<Pattern>(buffer + i * sizeof(Pattern));
+        if (is_remarkable<Number>(pattern, format, mine)) judge<Number>(pattern, format, found);
+    }
 
 #pragma unroll
     for (u32 kind = 0; kind < KINDS; kind++)
@@ -103,23 +120,27 @@ static __device__ __forceinline__ void count(const u8* buffer, u64 elements, con
 extern "C" __global__ void __launch_bounds__(256)
 health_1(const u8* buffer, u64 elements, u32 mantissa_bits, u32 quirks, u64 sign, u64 largest, u64 infinity, u64* counts,
          u64* exponents, u32 bins) {
-    count<u8>(buffer, elements, {mantissa_bits, quirks, sign, largest, infinity}, counts, exponents, bins);
+    const Format<u32> format = {mantissa_bits, quirks, (u32)sign, (u32)largest, (u32)infinity};
+    count<u8>(buffer, elements, format, counts, exponents, bins);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
 health_2(const u8* buffer, u64 elements, u32 mantissa_bits, u32 quirks, u64 sign, u64 largest, u64 infinity, u64* counts,
          u64* exponents, u32 bins) {
-    count<u16>(buffer, elements, {mantissa_bits, quirks, sign, largest, infinity}, counts, exponents, bins);
+    const Format<u32> format = {mantissa_bits, quirks, (u32)sign, (u32)largest, (u32)infinity};
+    count<u16>(buffer, elements, format, counts, exponents, bins);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
 health_4(const u8* buffer, u64 elements, u32 mantissa_bits, u32 quirks, u64 sign, u64 largest, u64 infinity, u64* counts,
          u64* exponents, u32 bins) {
-    count<u32>(buffer, elements, {mantissa_bits, quirks, sign, largest, infinity}, counts, exponents, bins);
+    const Format<u32> format = {mantissa_bits, quirks, (u32)sign, (u32)largest, (u32)infinity};
+    count<u32>(buffer, elements, format, counts, exponents, bins);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
 health_8(const u8* buffer, u64 elements, u32 mantissa_bits, u32 quirks, u64 sign, u64 largest, u64 infinity, u64* counts,
          u64* exponents, u32 bins) {
-    count<u64>(buffer, elements, {mantissa_bits, quirks, sign, largest, infinity}, counts, exponents, bins);
+    const Format<u64> format = {mantissa_bits, quirks, sign, largest, infinity};
+    count<u64>(buffer, elements, format, counts, exponents, bins);
 }

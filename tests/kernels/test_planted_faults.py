@@ -48,7 +48,7 @@ FAULTS = {
     "wrong polynomial in the fold": Fault("crc64_fold", "const u32 f1 = state[62] ^ f0;", "const u32 f1 = state[62];", ""),
     "length one word too short": Fault("crc64", "(nbytes + 7ull) / 8ull", "nbytes / 8ull", ""),
     "fold one step too short": Fault("crc64_fold", "step < steps; step++", "step + 1ull < steps; step++", ""),
-    "one number too few": Fault("health", "i < elements; i += step)\n        judge", "i + 1ull < elements; i += step)\n        judge", ""),
+    "one number too few": Fault("health", "i < elements; i += step) {", "i + 1ull < elements; i += step) {", ""),
     "one element too many": Fault("delta", "i < elements; i += step", "i <= elements; i += step", GUARD),
     "one plane byte too few": Fault("planes", "planes[plane * elements + i] = source", "planes[plane * elements] = source", ""),
     "one flip too few": Fault("flips", "if (i < places)", "if (i + 1ull < places)", ""),

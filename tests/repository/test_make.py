@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-STEPS = ["deps", "lint", "test", "quickstart", "demo"]
+STEPS = ["deps", "lint", "kernels", "test", "quickstart", "demo"]
 
 
 def make(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
