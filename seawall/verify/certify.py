@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 
 from seawall.clock import Clock, utc_text
 from seawall.errors import CorruptError, FreshnessError, StoreError, TrustError
@@ -13,16 +12,25 @@ from seawall.log.verbs import state_proof_heads
 from seawall.stores.base import Store
 from seawall.vault.signing import SigningKey
 from seawall.verify.chain_cache import ChainCache
-from seawall.verify.check import FAILED, NOT_ATTAINABLE, Finding
-from seawall.verify.proofs import Chain, Proof, append_proofs, read_chain
+from seawall.verify.findings import NOT_ATTAINABLE, Finding
+from seawall.verify.proofs import FAILED, Chain, Proof, append_proofs, read_chain
 
 
-def proofs_of(findings: Sequence[Finding], commit: CommitRecord, store_id: str, clock: Clock, versions: Sequence[str] = ()) -> list[Proof]:
+def proofs_of(findings: Sequence[Finding], commit: CommitRecord, store_id: str, clock: Clock) -> list[Proof]:
     """One proof a finding. What a store cannot attain is no proof of anything, so it is left out."""
     at = utc_text(clock.now())
-    read = sha256("\n".join(versions).encode()).hexdigest() if versions else ""
     return [
-        Proof(commit.sealing, commit.manifest, store_id, finding.level, finding.result, finding.method, at, dict(finding.evidence), read)
+        Proof(
+            commit.sealing,
+            commit.manifest,
+            store_id,
+            finding.level,
+            finding.result,
+            finding.method,
+            at,
+            dict(finding.evidence),
+            finding.versions,
+        )
         for finding in findings
         if finding.result != NOT_ATTAINABLE
     ]
