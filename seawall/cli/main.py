@@ -29,10 +29,11 @@ COMMANDS = {
     "audit": "audit",
     "restore": "restore",
     "open": "open_object",
+    "metrics": "metrics",
     "flips": "flips",
 }
 """Command → its function, in the module of ``seawall.cli`` that bears the command's name. ``--help`` lists them in this order."""
-GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "alerts": "alerts", "dev": "dev"}
+GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "alerts": "alerts", "estimate": "estimate", "dev": "dev"}
 """Group of commands → the module of ``seawall.cli`` whose ``app`` it is."""
 
 

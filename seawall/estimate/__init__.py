@@ -1,0 +1,1 @@
+"""Arithmetic before anything moves: sizes, rates and times. Pure."""
