@@ -143,34 +143,48 @@ def _behind(count: int) -> str:
 
 @app.command()
 def mirror(run: RunArgument, dry_run: DryRunOption = False, config: ConfigOption = None, json: JsonOption = False) -> int:
-    """Copy the entries that the run's other stores lack. Exit 7 when one of them cannot be reached."""
+    """Copy the entries and proofs that the run's other stores lack, and bring proofs back from them that the coordination store lost.
+
+    Exit 7 when one of the stores cannot be reached, 10 when proofs stay lost.
+    """
     from seawall.cli.config import find_config
     from seawall.cli.site import Site
     from seawall.log.mirror import mirror_end, mirror_log
+    from seawall.verify.mirror_proofs import BroughtBack, bring_back, mirror_proofs
 
     site = Site(find_config(config))
     site.run(run)
     view, _ = site.view(run)
     mirrors: dict[str, dict[str, int]] = {}
     unreachable: dict[str, str] = {}
+    source = site.coordination.store
+    back = BroughtBack() if dry_run else bring_back(source, view, site.mirrors(run))
     for name, other in site.mirrors(run).items():
         try:
             if dry_run:
                 end = mirror_end(other, run, view.seq)
-                mirrors[name] = {"before": end.seq, "now": end.seq, "copied": 0}
+                mirrors[name] = {"before": end.seq, "now": end.seq, "copied": 0, "proofs": 0}
             else:
-                done = mirror_log(site.coordination.store, view, other)
-                mirrors[name] = {"before": done.before, "now": done.now, "copied": done.copied}
+                # Proofs first, so that no mirror's log names one that the mirror lacks.
+                proofs = 0 if back.lost else mirror_proofs(source, view, other)
+                done = mirror_log(source, view, other)
+                mirrors[name] = {"before": done.before, "now": done.now, "copied": done.copied, "proofs": proofs}
         except StoreError as error:
             unreachable[name] = str(error)
     site.close()
-    code = StoreUnavailableError.exit_code if unreachable else 0
+    code = FreshnessError.exit_code if back.lost else StoreUnavailableError.exit_code if unreachable else 0
     if json:
-        status = "dry-run" if dry_run else "mirrored"
-        emit({"status": status, "run": run, "entries": view.seq, "mirrors": mirrors, "unreachable": unreachable, "exit_code": code})
+        document: dict[str, Any] = {"status": "dry-run" if dry_run else "mirrored", "run": run, "entries": view.seq, "mirrors": mirrors}
+        document |= {"proofs_brought_back": back.batches, "proofs_lost": back.lost, "unreachable": unreachable}
+        emit({**document, "exit_code": code})
         return code
+    if back.batches:
+        say(f"{back.batches} batches of proofs were brought back")
+    for verifier, why in back.lost.items():
+        warn(f"proofs of verifier {verifier} stay lost: {why}")
     for name, facts in mirrors.items():
-        say(f"{name}: {facts['now']} of {view.seq} entries, {facts['copied']} copied" + (" (dry run)" if dry_run else ""))
+        copied = f"{facts['copied']} copied, {facts['proofs']} batches of proofs"
+        say(f"{name}: {facts['now']} of {view.seq} entries, {copied}" + (" (dry run)" if dry_run else ""))
     for name, why in unreachable.items():
         warn(f"{name} was not reached: {why}")
     return code

@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING
 from seawall.cli.output import warn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from seawall.cli.site import Site
     from seawall.log.read import LogView
+    from seawall.vault.signing import SigningKey
+    from seawall.verify.chain_cache import ChainCache
+    from seawall.verify.proofs import Proof
 
 
 def spread(site: "Site", view: "LogView") -> dict[str, str]:
@@ -18,3 +23,20 @@ def spread(site: "Site", view: "LogView") -> dict[str, str]:
     for name, why in behind.items():
         warn(f"the mirror in {name} is behind: {why}. `seawall log mirror {view.run}` tries again")
     return behind
+
+
+def certified(site: "Site", view: "LogView", proofs: "Sequence[Proof]", key: "SigningKey", cache: "ChainCache") -> "LogView":
+    """Sign proofs into this verifier's chain. Earlier ones that are missing are brought back from a mirror first, if one has them."""
+    from seawall.errors import FreshnessError
+    from seawall.verify.certify import certify
+    from seawall.verify.mirror_proofs import bring_back
+
+    store = site.coordination.store
+    try:
+        return certify(store, view, proofs, key, site.clock, cache)
+    except FreshnessError:
+        back = bring_back(store, view, site.mirrors(view.run))
+        if not back.batches:
+            raise
+        warn(f"{back.batches} batches of proofs were missing and came back from a mirror")
+        return certify(store, view, proofs, key, site.clock, cache)

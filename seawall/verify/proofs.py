@@ -109,9 +109,14 @@ class Chain:
         return [proof for batch in self.batches for proof in batch.proofs]
 
 
+def proof_prefix(run: str, verifier: str) -> str:
+    """Where a store keeps a verifier's batches."""
+    return f"runs/{checked_run(run)}/proofs/{verifier}/"
+
+
 def proof_key(run: str, verifier: str, seq: int) -> str:
     """Where a store keeps batch ``seq`` of a verifier."""
-    return f"runs/{checked_run(run)}/proofs/{verifier}/{seq:016d}.json"
+    return f"{proof_prefix(run, verifier)}{seq:016d}.json"
 
 
 def read_chain(
@@ -195,6 +200,12 @@ def append_proofs(
             continue
         return Chain(key.key_id, (*chain.batches, batch), (*chain.digests, dsse.digest(raw)))
     raise BusyError("the chain of proofs is being extended by others", where=f"{store.url} {run} {key.key_id}", do="run it again")
+
+
+def prev_of(raw: bytes, where: str) -> str:
+    """The digest that a stored batch names as the one before it. Nobody is asked who signed it: its own digest is known to be right."""
+    envelope = dsse.Envelope.decode(raw, where=where, max_bytes=MAX_BYTES)
+    return canonical.hex32_field(canonical.decode(envelope.payload, where=where, max_bytes=MAX_BYTES), "prev", where=where)
 
 
 def parse_batch(

@@ -113,9 +113,9 @@ def test_an_epoch_admits_no_key_of_another_role(site: DemoSite) -> None:
 def test_mirror_catches_up_and_says_how_far_it_was(site: DemoSite) -> None:
     site.good("log", "hold", "gpt", "--reason", "audit")
     entry(site.log_folder("a"), 3).unlink()
-    assert site.good("log", "mirror", "gpt", "--dry-run")["mirrors"]["a"] == {"before": 2, "now": 2, "copied": 0}
+    assert site.good("log", "mirror", "gpt", "--dry-run")["mirrors"]["a"] == {"before": 2, "now": 2, "copied": 0, "proofs": 0}
     assert not entry(site.log_folder("a"), 3).exists()
-    assert site.good("log", "mirror", "gpt")["mirrors"]["a"] == {"before": 2, "now": 3, "copied": 1}
+    assert site.good("log", "mirror", "gpt")["mirrors"]["a"] == {"before": 2, "now": 3, "copied": 1, "proofs": 0}
     assert site.good("log", "mirror", "gpt")["mirrors"]["a"]["copied"] == 0
 
 
