@@ -90,13 +90,16 @@ def read_record(store: Store, run: str, kind: str, name: str, resolve: Resolve, 
     return parse_record(raw, run, kind, name, resolve, threshold=threshold, where=f"{store.url}/{key}")
 
 
-def list_records(store: Store, run: str, kind: str, after: str = "") -> Iterator[str]:
-    """Names of the records of a kind, in order; from the first that is greater than ``after``. Nothing is read or verified."""
+def list_records(store: Store, run: str, kind: str, beginning: str = "", after: str = "") -> Iterator[str]:
+    """Names of the records of a kind that begin like this, in order, from the first that is greater than ``after``.
+
+    Nothing is read or verified.
+    """
     prefix = records_prefix(run, kind)
-    for found in store.list(prefix, f"{prefix}{after}.json" if after else ""):
-        name = found.key.removeprefix(prefix)
-        if name.endswith(".json") and _NAME.match(name.removesuffix(".json")):
-            yield name.removesuffix(".json")
+    for found in store.list(prefix + beginning):
+        name = found.key.removeprefix(prefix).removesuffix(".json")
+        if found.key.endswith(".json") and _NAME.match(name) and name > after:
+            yield name
 
 
 def parse_record(raw: bytes, run: str, kind: str, name: str | None, resolve: Resolve, *, threshold: int = 1, where: str = "") -> Record:

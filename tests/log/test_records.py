@@ -29,6 +29,7 @@ def test_a_record_is_read_back_and_named_by_its_digest_without_a_name() -> None:
     assert read_record(store, RUN, "incident", unnamed, operators).digest == unnamed
     assert list(list_records(store, RUN, "incident")) == sorted([named, unnamed])
     assert list(list_records(store, RUN, "incident", after="first")) == []
+    assert list(list_records(store, RUN, "incident", "fir")) == ["first"]
     assert list(list_records(store, RUN, "report")) == []
 
 
