@@ -35,6 +35,9 @@ def _read_mark(look: Look) -> None:
     if not isinstance(said, dict):
         return
     epoch, step = said.get("epoch"), said.get("step")
+    digest = said.get("tensor_sums")
+    if isinstance(digest, str):
+        look.found.sums_digest = digest
     if _is_count(epoch):
         look.found.epoch = epoch
     if _is_count(step):

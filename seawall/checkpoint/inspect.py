@@ -15,6 +15,7 @@ from seawall.checkpoint.layouts.opaque import inspect_opaque
 from seawall.checkpoint.layouts.single import inspect_file
 from seawall.checkpoint.look import Look
 from seawall.checkpoint.runs import Choice, resolve, steps_of
+from seawall.checkpoint.tensor_sums import note_tensor_sums
 from seawall.checkpoint.tree import Folder, Target, locate
 from seawall.errors import UsageError
 
@@ -151,6 +152,7 @@ def inspect_folder(folder: Folder, deep: bool, mark: str, layout: str) -> Inspec
     if look.found.step is None:
         look.found.step = step_in_name(name)
     note_commit_mark(look)
+    note_tensor_sums(look)
     return look.found
 
 

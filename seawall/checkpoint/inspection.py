@@ -62,6 +62,8 @@ class Piece:
     offsets: tuple[int, ...] = ()
     """Where the piece begins within the tensor, one number a dimension; empty for a whole tensor."""
     shape: tuple[int, ...] = ()
+    crc64: int | None = None
+    """CRC-64/NVME that training took of the bytes when it saved them; None where it took none. Nobody has compared it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Inspection:
     """File (relative to ``path``) whose presence says that the save finished; None where the layout has none or it is missing."""
     epoch: int | None = None
     """Epoch that the commit mark says the checkpoint was written in."""
+    sums_digest: str | None = None
+    """Digest that the commit mark gives of the sums that training took of its tensors; None where it took none."""
     files: list[str] = field(default_factory=list)
     """Files that belong to the checkpoint, relative to ``path``, sorted."""
     deep: bool = False

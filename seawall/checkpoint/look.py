@@ -116,7 +116,7 @@ class Look:
 
     def add_tensor(self, tensor: Tensor) -> None:
         """One tensor, under a name that no other has."""
-        plain = _plain_name(tensor.name)
+        plain = plain_name(tensor.name)
         if plain != tensor.name:
             tensor = replace(tensor, name=plain)
         if tensor.name in self.names and tensor.pieces:
@@ -129,7 +129,7 @@ class Look:
         self.found.tensors.append(tensor)
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name that the documents of a sealing can hold: pickles may have halves of surrogate pairs in theirs, and any length."""
     if not name.isascii():
         name = name.encode("utf-8", "backslashreplace").decode()

@@ -11,6 +11,8 @@ from seawall import __version__
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Verdict
 from seawall.checkpoint.source import SourceFile, commit_mark_digest, is_temporary, list_source, pointer_for
+from seawall.checkpoint.tensor_sums import NOT_THE_BYTES, other_pieces, summed_pieces
+from seawall.checkpoint.tree import Folder
 from seawall.clock import utc_text
 from seawall.errors import CorruptError, HostileError, IncompleteError, UnknownLayoutError, UsageError
 from seawall.vault.inventory import Inventory
@@ -69,7 +71,7 @@ class CheckpointSource:
         records = []
         for tensor in self.inspection.tensors:
             pieces = tuple(
-                TensorPiece(self._numbers[self.prefix + p.file], p.nbytes, p.start, p.offsets, p.shape)
+                TensorPiece(self._numbers[self.prefix + p.file], p.nbytes, p.start, p.offsets, p.shape, p.crc64)
                 for p in tensor.pieces
                 if self.prefix + p.file in self._numbers
             )
@@ -80,15 +82,24 @@ class CheckpointSource:
         """For the inventory: what sealed it, and what the inspection had to say."""
         notes = {"seawall": __version__, "verdict": self.inspection.verdict.word}
         reasons = [f"{r.verdict.word}: {r.file} {r.text}" for r in self.inspection.reasons if r.verdict >= Verdict.WARN]
+        pieces = [piece for tensor in self.tensors() for piece in tensor.pieces]
+        if any(piece.crc64 is not None for piece in pieces):
+            notes["tensor_sums"] = f"{sum(piece.crc64 is not None for piece in pieces)} of {len(pieces)} pieces were summed by training"
         if reasons:
             notes["reasons"] = "\n".join(reasons)[:4000]
         return notes
 
     def matches(self, plan: Plan) -> bool:
         """Whether the plan is of these very files. Devices are not compared: two hosts see one file system under two numbers."""
-        return [(f.name, f.size, _undeviced(f.identity)) for f in plan.files] == [
+        same_files = [(f.name, f.size, _undeviced(f.identity)) for f in plan.files] == [
             (f.name, f.size, _undeviced(f.identity)) for f in self.files
-        ] and self._same_rest(plan)
+        ]
+        return same_files and self._same_rest(plan)
+
+    def fits(self, plan: Plan) -> bool:
+        """Whether a plan that is not carried out yet is for these files as this source takes them: one that records tensors is not for
+        a checkpoint that is to be sealed as plain files, nor the other way."""
+        return self.matches(plan) and bool(plan.tensors) == bool(self.tensors())
 
     def same_names(self, plan: Plan) -> bool:
         """Whether the plan has the same files in name and size."""
@@ -129,13 +140,16 @@ def read_source(
 
     ``step`` is for checkpoints whose step cannot be read from what they hold. Raises :class:`IncompleteError`,
     :class:`CorruptError`, :class:`HostileError` or :class:`UnknownLayoutError` for what should not be sealed; with
-    ``as_opaque`` the last three are sealed as plain files, and corrupt and hostile ones are quarantined.
+    ``as_opaque`` the last three are sealed as plain files, and corrupt and hostile ones are quarantined; tensors that training
+    summed are read then, and a checkpoint with one that is another counts as corrupt.
     """
     inspection = inspect(path, layout=layout, commit_mark=commit_mark)
     if step is not None:
         if inspection.step is not None and inspection.step != step:
             raise UsageError("the checkpoint is of another step", where=inspection.path, why=f"step {inspection.step}, not {step}")
         inspection.step = step
+    if as_opaque and inspection.verdict <= Verdict.WARN:
+        _look_for_other_tensors(inspection)
     quarantine = _refuse_or_quarantine(inspection, as_opaque)
     root, prefix, pointer = inspection.path, "", None
     if os.path.isfile(root):
@@ -175,6 +189,13 @@ def read_source(
 
 def _prefixed(file: SourceFile, prefix: str) -> SourceFile:
     return replace(file, path=prefix + file.path) if prefix else file
+
+
+def _look_for_other_tensors(inspection: Inspection) -> None:
+    """Sealing refuses tensors that are not those that training summed. Who asks for plain files gets them, quarantined."""
+    if pieces := summed_pieces(inspection.tensors):
+        for tensor, piece in other_pieces(Folder(inspection.path, inspection.path), pieces):
+            inspection.add(Verdict.CORRUPT, NOT_THE_BYTES, piece.file, tensor)
 
 
 def _refuse_or_quarantine(inspection: Inspection, as_opaque: bool) -> str:

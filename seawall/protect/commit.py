@@ -27,7 +27,7 @@ from seawall.vault.inventory import Inventory, InventoryFile, decode_inventory
 from seawall.vault.manifest import Manifest, parse_manifest
 from seawall.vault.objects import ObjectsTable, Row, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
-from seawall.vault.piece_sums import spans_of
+from seawall.vault.piece_sums import check_taken, spans_of, taken_sums
 from seawall.vault.receipt import Receipt, parse_receipt, receipt_name
 from seawall.vault.seal import seal_bytes
 from seawall.vault.signing import SigningKey
@@ -129,7 +129,10 @@ def _inventory(assignment: Assignment, batches: Sequence[Batch], notes: dict[str
     plan = assignment.plan
     sealed = {file.number: file for batch in batches for file in batch.files}
     crcs: dict[tuple[int, int, int], int] = {}
+    taken = taken_sums(plan.tensors, len(plan.files))
     for number, spans in enumerate(spans_of(plan.tensors, [file.size for file in plan.files])):
+        # Sealing compared them already; another worker's version of it, or an earlier run's, may not have.
+        check_taken(plan.files[number].name, spans, sealed[number].piece_crcs, taken[number])
         for (start, nbytes), crc in zip(spans, sealed[number].piece_crcs, strict=True):
             crcs[number, start, nbytes] = crc
 

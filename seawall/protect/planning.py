@@ -121,7 +121,7 @@ def plan_sync(
             assignment = _make(
                 source, run, sealing, epoch, step, attempt, place, recipients, unwrappers, signing_key, view, codec, batch_bytes
             )
-        if source.matches(assignment.plan):
+        if source.fits(assignment.plan):
             return assignment
     raise CorruptError("the checkpoint was changed too often after it was saved", where=source.root, why=f"{MAX_ATTEMPTS} times")
 

@@ -25,7 +25,7 @@ from seawall.vault.drivers import drivers_here
 from seawall.vault.header import CHUNK_BYTES, ObjectKind, object_name
 from seawall.vault.objects import Row, row_of, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
-from seawall.vault.piece_sums import PieceSums, Span, spans_of
+from seawall.vault.piece_sums import PieceSums, Span, TakenSum, check_taken, spans_of, taken_sums
 from seawall.vault.seal import Part, Sealer, part_bytes_for, seal_bytes
 from seawall.vault.signing import SigningKey
 
@@ -56,6 +56,11 @@ class _Work:
     behind: Behind
     progress: Progress
     chunk_bytes: int
+    taken: Sequence[dict[Span, TakenSum]]
+    """For each file what training said of its tensors."""
+
+    def check_taken(self, number: int, spans: Sequence[Span], sums: PieceSums) -> None:
+        check_taken(self.assignment.plan.files[number].name, spans, sums.result(), self.taken[number])
 
 
 def seal_batch(
@@ -73,7 +78,7 @@ def seal_batch(
     """Seal batch ``number`` of the plan from the folder ``source`` into ``places``, the first of which must take it whole.
 
     Raises :class:`SourceChangedError` when training still writes, :class:`CorruptError` when something else lies in the
-    first place under one of the batch's names, and what the first place's store raises.
+    first place under one of the batch's names or a tensor is not the one that training summed, and what the first place's store raises.
     """
     plan = assignment.plan
     key = assignment.folder + object_name(ObjectKind.BATCH, number)
@@ -86,7 +91,8 @@ def seal_batch(
         senders = stack.enter_context(ThreadPoolExecutor(transfers, "sender"))
         drivers = stack.enter_context(ThreadPoolExecutor(min(drivers_here(), transfers), "driver"))
         buffers = PartBuffers(transfers * (chunk_bytes + (1 << 20)))
-        work = _Work(assignment, places, source, signing_key, resolve, senders, buffers, behind, progress, chunk_bytes)
+        taken = taken_sums(plan.tensors, len(plan.files))
+        work = _Work(assignment, places, source, signing_key, resolve, senders, buffers, behind, progress, chunk_bytes, taken)
         futures = [drivers.submit(_seal_file, work, file, spans[file]) for file in plan.numbers_of(number)]
         try:
             results = [future.result()() for future in futures]
@@ -149,14 +155,20 @@ def _seal_file(work: _Work, number: int, spans: Sequence[Span]) -> Callable[[], 
         return lent[-1]
 
     with OpenSourceFile(work.source, planned) as source:
+
+        def check() -> None:
+            """Before the last part goes: nothing is stored of a file that changed, or that is not what training had in memory."""
+            source.check_unchanged()
+            work.check_taken(number, spans, sums)
+
         parts = sealer.parts(source.read_into, take, part_bytes_for(planned.size), observe)
         try:
             first = next(parts)
             if first.last:
-                source.check_unchanged()
+                check()
                 sending: Future[dict[str, Stored]] = work.senders.submit(_put, work, key, first, lent.pop())
             else:
-                stored = _send_parts(work, key, source, first, parts, sealer, lent)
+                stored = _send_parts(work, key, check, first, parts, sealer, lent)
                 sending = Future()
                 sending.set_result(stored)
         except ObjectExistsError:
@@ -192,7 +204,7 @@ def _put(work: _Work, key: str, part: Part, buffer: memoryview) -> dict[str, Sto
 
 
 def _send_parts(
-    work: _Work, key: str, source: OpenSourceFile, first: Part, parts: Iterator[Part], sealer: Sealer, lent: list[memoryview]
+    work: _Work, key: str, check: Callable[[], None], first: Part, parts: Iterator[Part], sealer: Sealer, lent: list[memoryview]
 ) -> dict[str, Stored]:
     upload = FannedUpload(work.places, key, work.behind)
     sending: list[Future[None]] = []
@@ -208,7 +220,7 @@ def _send_parts(
         part: Part | None = first
         while part is not None:
             if part.last:
-                source.check_unchanged()
+                check()
             sending.append(work.senders.submit(send, part, lent.pop()))
             for future in [future for future in sending if future.done()]:
                 future.result()
@@ -242,6 +254,7 @@ def _adopt(work: _Work, number: int, key: str, found: Stored, spans: Sequence[Sp
             sums.observe(at, chunk[:count])
             at += count
         source.check_unchanged()
+    work.check_taken(number, spans, sums)
     footer = existing.opener.footer
     if (footer.name, footer.length, footer.digest) != (os.fsencode(planned.name), planned.size, digest.digest()):
         raise CorruptError(

@@ -1,7 +1,8 @@
 """The checkpointer: DCP saves, the mark commits, and what is proved elsewhere is pruned here.
 
-Rank 0 alone makes folders, writes marks and removes steps. A save goes: folder and unfinished mark → every rank's files, durable →
-every rank says so → nothing missing, epoch still open → mark. At whatever instant it is killed, the folder either has no mark or is whole.
+Rank 0 alone makes folders, writes marks and removes steps. A save goes: folder and unfinished mark → every rank's files and the sums of
+its tensors, durable → every rank says so → nothing missing, epoch still open → mark. At whatever instant it is killed, the folder either
+has no mark or is whole.
 """
 
 import logging
@@ -16,13 +17,12 @@ from types import TracebackType
 from typing import Self
 
 from torch.distributed.checkpoint.api import CheckpointException  # noqa: TID253 -- this package is imported by training code, which has torch loaded
-from torch.distributed.checkpoint.metadata import Metadata  # noqa: TID253 -- as above
 
 from seawall.clock import Clock, SystemClock
 from seawall.errors import SeawallError, UsageError
 from seawall.training.committed import Committed
 from seawall.training.dcp_failure import first_failure
-from seawall.training.dcp_write import State, write_in_background, write_now
+from seawall.training.dcp_write import State, Written, write_in_background, write_now
 from seawall.training.epoch import EpochWatch
 from seawall.training.heartbeat import Heartbeat
 from seawall.training.mark import MARK, MAX_NUMBER, CommitMark, read_mark, sync_folder
@@ -32,7 +32,7 @@ from seawall.training.ranks import DEFAULT_TIMEOUT, Ranks
 from seawall.training.removal import remove_step
 from seawall.training.step_names import contradiction
 from seawall.training.steps import SavedStep, step_folder, step_states
-from seawall.training.writing import finish, lock_folder, make_ready
+from seawall.training.writing import finish, lock_folder, make_ready, write_sums
 
 _log = logging.getLogger(__name__)
 
@@ -210,17 +210,20 @@ class Checkpointer:
             raise
         return step_folder(self.folder, step)
 
-    def _end(self, write: Callable[[], Metadata], path: Path, step: int, loss: float | None, gradient_norm: float | None) -> Committed:
-        failure, metadata = None, None
+    def _end(self, write: Callable[[], Written], path: Path, step: int, loss: float | None, gradient_norm: float | None) -> Committed:
+        failure, metadata, sums = None, None, b""
         try:
-            metadata = write()
+            written = write()
+            metadata = written.metadata
+            sums = write_sums(path, self.ranks.rank, written.sums)
             sync_folder(path)
         except CheckpointException as error:
             rank, cause = first_failure(error)
             failure = (rank, f"{type(cause).__name__}: {cause}")
         except Exception as error:  # noqa: BLE001 -- whatever a rank's disk did, all ranks raise one error
             failure = (self.ranks.rank, f"{type(error).__name__}: {error}")
-        failures = self.ranks.gather(failure)
+        answers = self.ranks.gather((failure, sums))
+        failures = [failed for failed, _ in answers]
 
         def commit() -> Committed:
             if self._watch is not None:
@@ -232,7 +235,7 @@ class Checkpointer:
                 metadata,
                 step=step,
                 epoch=self.epoch,
-                world_size=self.ranks.size,
+                sums=[digest for _, digest in answers],
                 loss=texts[0],
                 gradient_norm=texts[1],
                 clock=self._clock,

@@ -25,7 +25,10 @@ MAX_NUMBER = (1 << 63) - 1
 
 @dataclass(frozen=True)
 class CommitMark:
-    """What the mark says. Loss and gradient norm are the shortest text that gives the same float again, ``nan`` and ``inf`` included."""
+    """What the mark says. Loss and gradient norm are the shortest text that gives the same float again, ``nan`` and ``inf`` included.
+
+    ``tensor_sums`` is the digest of all ranks' sums (:func:`seawall.checkpoint.sums_file.joint_digest`), None in marks of older versions.
+    """
 
     epoch: int
     step: int
@@ -35,6 +38,7 @@ class CommitMark:
     gradient_norm: str | None
     host: str
     torch: str
+    tensor_sums: str | None = None
 
     def encode(self) -> bytes:
         """The bytes of the file."""
@@ -96,6 +100,7 @@ def read_mark(folder: Path) -> CommitMark:
         gradient_norm=_text(said, "gradient_norm"),
         host=_text(said, "host") or "",
         torch=_text(said, "torch") or "",
+        tensor_sums=_text(said, "tensor_sums"),
     )
 
 

@@ -45,6 +45,15 @@ class Ranks:
         dist.broadcast_object_list(box, src=0, group=self.group)
         return box[0]
 
+    def scatter(self, values: list[T]) -> T:
+        """To each rank its own of rank 0's ``values``, one a rank. What the others pass is not looked at."""
+        if self.group is None:
+            return values[0]
+        box: list[T | None] = [None]
+        dist.scatter_object_list(box, values if self.first else None, src=0, group=self.group)
+        [mine] = box
+        return mine  # type: ignore[return-value]  # rank 0 gave one to each
+
     def gather(self, value: T) -> list[T]:
         """Every rank's value, on every rank, in order of ranks."""
         if self.group is None:

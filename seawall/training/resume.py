@@ -11,9 +11,11 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader  # noqa: TI
 
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Verdict
+from seawall.checkpoint.tensor_sums import NamedPiece, summed_pieces
 from seawall.errors import CorruptError, HostileError, IncompleteError, SeawallError, UnknownLayoutError
 from seawall.training.dcp_failure import first_failure
 from seawall.training.ranks import Ranks
+from seawall.training.stored_sums import check_stored
 from seawall.training.whole_load import WholeLoadPlanner
 
 _ERRORS = {
@@ -42,12 +44,20 @@ def find(folder: str | os.PathLike[str], ranks: Ranks | None = None) -> Resumed:
     return (ranks or Ranks()).first_does(lambda: _judge(inspect(folder)))
 
 
-def load(folder: str | os.PathLike[str], state: dict[str, Any], *, leave: Sequence[str] = (), ranks: Ranks | None = None) -> Resumed:
+def load(
+    folder: str | os.PathLike[str],
+    state: dict[str, Any],
+    *,
+    leave: Sequence[str] = (),
+    ranks: Ranks | None = None,
+    check_sums: bool = True,
+) -> Resumed:
     """Load the checkpoint in ``folder`` (a step's, or a run's: then the newest complete one) into ``state``, in place.
 
     The number of ranks may be another than at the save; DCP reshards. ``state`` must name everything that the checkpoint holds,
     but what begins with one of ``leave``, such as ``random.`` for the random states of ranks that are no more. ``ranks`` saves making
-    a process group again: a checkpointer has one.
+    a process group again: a checkpointer has one. ``check_sums``: read the stored tensors first and compare them with the sums that the
+    checkpointer took of them in memory, each rank its share; a second reading, mostly from the page cache.
 
     The stock loader unpickles, so it is let near nothing but a checkpoint that was inspected and found ok, or ok with warnings:
     :class:`IncompleteError`, :class:`CorruptError`, :class:`HostileError` or :class:`UnknownLayoutError` otherwise, before anything
@@ -56,7 +66,16 @@ def load(folder: str | os.PathLike[str], state: dict[str, Any], *, leave: Sequen
     is only as good as the way.
     """
     ranks = ranks or Ranks()
-    resumed = find(folder, ranks)
+    pieces: list[NamedPiece] = []
+
+    def judge() -> Resumed:
+        found = inspect(folder)
+        pieces.extend(summed_pieces(found.tensors))
+        return _judge(found)
+
+    resumed = ranks.first_does(judge)
+    if check_sums:
+        check_stored(resumed.path, pieces, ranks)
     try:
         state_dict_loader.load(
             state,

@@ -4,11 +4,14 @@ import errno
 import fcntl
 import os
 import socket
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import torch  # noqa: TID253 -- this package is imported by training code, which has torch loaded
 from torch.distributed.checkpoint.metadata import Metadata  # noqa: TID253 -- as above
 
+from seawall.checkpoint.sums_file import TensorSum, encode_sums, joint_digest, sums_name
 from seawall.clock import Clock, utc_text
 from seawall.errors import BusyError, SeawallError, UsageError
 from seawall.training.committed import Committed
@@ -57,15 +60,35 @@ def _set_aside(path: Path) -> None:
     raise UsageError("this step was saved and replaced ten thousand times", where=str(path), do="remove the .replaced- folders beside it")
 
 
+def write_sums(path: Path, rank: int, sums: Sequence[TensorSum]) -> bytes:
+    """Write this rank's tensor sums beside its tensors, durable but for the folder's entry; the SHA-256 of the file."""
+    raw = encode_sums(rank, sums)
+    descriptor = os.open(path / sums_name(rank), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    with open(descriptor, "wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+    return sha256(raw).digest()
+
+
 def finish(
-    path: Path, metadata: Metadata, *, step: int, epoch: int, world_size: int, loss: str | None, gradient_norm: str | None, clock: Clock
+    path: Path,
+    metadata: Metadata,
+    *,
+    step: int,
+    epoch: int,
+    sums: Sequence[bytes],
+    loss: str | None,
+    gradient_norm: str | None,
+    clock: Clock,
 ) -> Committed:
-    """Commit what all ranks have made durable."""
+    """Commit what all ranks have made durable. ``sums``: the digest that each rank's :func:`write_sums` gave, in order of ranks."""
     missing = missing_part(path, metadata)
     if missing:
         raise SeawallError("the checkpoint is not whole, so it is not committed", where=str(path), why=missing)
     saved_at = utc_text(clock.now())
-    commit(path, CommitMark(epoch, step, saved_at, world_size, loss, gradient_norm, socket.gethostname(), str(torch.__version__)))
+    host, world_size = socket.gethostname(), len(sums)
+    commit(path, CommitMark(epoch, step, saved_at, world_size, loss, gradient_norm, host, str(torch.__version__), joint_digest(sums)))
     return Committed(step, epoch, path, world_size, saved_at)
 
 

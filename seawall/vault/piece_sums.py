@@ -1,7 +1,9 @@
-"""CRC-64/NVME of a file's tensor pieces, taken from the plaintext as it streams past."""
+"""CRC-64/NVME of a file's tensor pieces, taken from the plaintext as it streams past, and compared with those that training took."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from seawall.errors import CorruptError
 from seawall.kernels.crc64 import crc64
 from seawall.vault.tensors import TensorRecord
 
@@ -11,6 +13,7 @@ Span = tuple[int, int]
 MAX_COVERAGE = 4
 """Spans of one file that together are longer than this many times the file are not summed: views of one storage may overlap
 (tied weights), but a crafted checkpoint could ask for millions of passes over the same bytes."""
+_MAX_NAMED = 8
 
 
 def spans_of(tensors: Sequence[TensorRecord], file_sizes: Sequence[int]) -> list[tuple[Span, ...]]:
@@ -24,6 +27,38 @@ def spans_of(tensors: Sequence[TensorRecord], file_sizes: Sequence[int]) -> list
         tuple(sorted(of_file)) if sum(length for _, length in of_file) <= MAX_COVERAGE * size else ()
         for of_file, size in zip(spans, file_sizes, strict=True)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenSum:
+    """What training said of a span."""
+
+    crc64: int
+    tensor: str
+
+
+def taken_sums(tensors: Sequence[TensorRecord], files: int) -> list[dict[Span, TakenSum]]:
+    """For each file the sums that training took of its spans when it saved them."""
+    taken: list[dict[Span, TakenSum]] = [{} for _ in range(files)]
+    for tensor in tensors:
+        for piece in tensor.pieces:
+            if piece.start is not None and piece.crc64 is not None:
+                taken[piece.file][piece.start, piece.nbytes] = TakenSum(piece.crc64, tensor.name)
+    return taken
+
+
+def check_taken(file: str, spans: Sequence[Span], crcs: Sequence[int], taken: Mapping[Span, TakenSum]) -> None:
+    """Compare the sums of a file's spans with training's. :class:`CorruptError` names the file and the tensors that differ."""
+    other = sorted({taken[span].tensor for span, crc in zip(spans, crcs, strict=True) if span in taken and taken[span].crc64 != crc})
+    if other:
+        more = f" and {len(other) - _MAX_NAMED} more" if len(other) > _MAX_NAMED else ""
+        raise CorruptError(
+            "a tensor in the file is not the one that training had in memory when it saved",
+            where=f"{file} {', '.join(other[:_MAX_NAMED])}{more}",
+            why="its checksum, taken before it was written, is another",
+            do="restore an older checkpoint and look for bad memory, a bad disk or a bad cable on the host that wrote it; "
+            "`--as-opaque` seals this one quarantined",
+        )
 
 
 class PieceSums:

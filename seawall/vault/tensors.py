@@ -12,8 +12,9 @@ from seawall.vault.canonical import Document
 class TensorPiece:
     """One run of a tensor's bytes. ``file`` is a file's number, ``start`` and ``nbytes`` are bytes within it.
 
-    ``start`` is None where the bytes are not contiguous or not stored as they are; ``crc64`` is CRC-64/NVME of the
-    bytes, None before they were sealed and where there is no ``start``.
+    ``start`` is None where the bytes are not contiguous or not stored as they are. ``crc64`` is CRC-64/NVME of the bytes: in a plan the one
+    that training took when it saved, None where it took none; in an inventory that of the bytes that were sealed, None where there is
+    no ``start``.
     """
 
     file: int

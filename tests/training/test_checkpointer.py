@@ -308,10 +308,10 @@ def test_marks_that_are_not_ours_hold_up_no_pruning(tmp_path: Path) -> None:
 def test_a_part_that_is_not_there_is_not_committed(tmp_path: Path) -> None:
     for number, spoil in enumerate((Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1]))):
         path = make_ready(tmp_path, number)
-        metadata = write_now(path, state_of(number), None)
+        metadata = write_now(path, state_of(number), None).metadata
         spoil(path / "__0_0.distcp")
         with pytest.raises(SeawallError, match="not whole"):
-            finish(path, metadata, step=number, epoch=1, world_size=1, loss=None, gradient_norm=None, clock=SystemClock())
+            finish(path, metadata, step=number, epoch=1, sums=[bytes(32)], loss=None, gradient_norm=None, clock=SystemClock())
         assert not (path / MARK).exists()
         assert inspect(path).verdict >= Verdict.INCOMPLETE
 
