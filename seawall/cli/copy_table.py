@@ -43,7 +43,7 @@ def copy_table(
     view, report = site.view(run)
     state = view.state
     known = read_proofs(site.coordination.store, view)
-    names = _store_names(site, list(settings.copies), on_problem)
+    names = store_names(site, list(settings.copies), on_problem)
     now, policy = site.clock.now(), site.config.verify.policy()
     required = Level.parse(settings.required_level)
     decision = recovery_point(state, known.proofs, now, policy, required)
@@ -73,7 +73,7 @@ def copy_table(
     return CopyTable(view, report, commits, document)
 
 
-def _store_names(site: "Site", configured: list[str], on_problem: Callable[[str], None]) -> dict[str, str]:
+def store_names(site: "Site", configured: list[str], on_problem: Callable[[str], None]) -> dict[str, str]:
     """Store id → configured name. A store that does not answer has the id that it had when it was last seen."""
     from seawall.cli.store_ids import KnownStore, keep_stores, known_stores
 

@@ -1,6 +1,6 @@
 """A run judged now: its log, its proofs and what its stores say, as the integrity matrix. For `respond`, `metrics`, and their tasks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,7 +60,7 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
     policy = MatrixPolicy(site.config.verify.policy({store.id: store.medium for store in stores}), site.config.verify.matrix)
     gaps = {verifier: known.unknown[verifier] for verifier in known.gaps}
     asked = Asked(
-        received=_received(view, places, on_problem),
+        received=received_now(view, places, on_problem),
         fresh=report.freshness is Freshness.PROVED,
         newest_source=_newest_source(site, run, on_problem),
         unknown_verifiers=gaps,
@@ -81,7 +81,8 @@ def _facts(site: "Site", place: "Place") -> StoreFacts:
     return StoreFacts(place.id, place.name, settings.medium, settings.fault_domain, settings.zone)
 
 
-def _received(view: "LogView", places: "list[Place]", on_problem: Callable[[str], None]) -> dict[tuple[str, str], Received]:
+def received_now(view: "LogView", places: "Sequence[Place]", on_problem: Callable[[str], None]) -> dict[tuple[str, str], Received]:
+    """Whether stores have their copies of the newest checkpoints. One request a copy."""
     newest = sorted(view.state.commits.values(), key=lambda commit: commit.seq)[-ASKED_CHECKPOINTS:]
     received = {}
     for place in places:
