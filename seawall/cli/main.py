@@ -26,6 +26,7 @@ COMMANDS = {
     "copies": "copies",
     "verify": "verify",
     "heal": "heal",
+    "respond": "respond",
     "audit": "audit",
     "restore": "restore",
     "open": "open_object",
