@@ -11,7 +11,9 @@ from seawall.cli.output import emit, human_bytes, say
 
 def inspect(
     path: Annotated[Path, typer.Argument(help="A checkpoint: a file or a folder.")],
-    deep: Annotated[bool, typer.Option("--deep", help="Also check record checksums and look for non-finite values.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="Also check the checksums of records and tensors, and look for non-finite values.")
+    ] = False,
     layout: Annotated[str, typer.Option("--layout", help="Take it for this layout instead of looking.")] = "auto",
     commit_mark: Annotated[str, typer.Option("--commit-mark", help="The file that says a save is finished.")] = "_COMMITTED",
     json: JsonOption = False,

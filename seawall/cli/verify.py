@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from seawall.log.read import LogView
     from seawall.log.state import CommitRecord
     from seawall.protect.place import Place
+    from seawall.vault.inventory import Inventory
     from seawall.verify.check import Damage, Finding
     from seawall.verify.levels import Level
+
+MAX_TENSORS = 100
+"""Names in one damage."""
+_SHOWN_TENSORS = 8
 
 
 def verify(
@@ -110,13 +115,13 @@ def _check(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place"
 
 
 def _result(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place", findings: "list[Finding]") -> dict[str, object]:
-    from seawall.cli.file_names import file_names
+    from seawall.cli.file_names import any_inventory
     from seawall.verify.check import FAILED, OK
 
     proved = [finding.level.name for finding in findings if finding.result == OK]
     failed = [finding for finding in findings if finding.result == FAILED]
     damages = [damage for finding in failed for damage in finding.damages]
-    names = file_names(site, view, commit, place) if damages else {}
+    inventory = any_inventory(site, view, commit, place) if damages else None
     return {
         "step": commit.step,
         "sealing": commit.sealing,
@@ -124,7 +129,7 @@ def _result(site: "Site", view: "LogView", commit: "CommitRecord", place: "Place
         "result": FAILED if failed else OK,
         "level": proved[-1] if proved and not failed else None,
         "levels": {finding.level.name: finding.result for finding in findings},
-        "damages": [_damage(damage, names) for damage in damages],
+        "damages": [_damage(damage, commit, place, inventory) for damage in damages],
         "why": "",
     }
 
@@ -143,8 +148,31 @@ def _without_findings(commit: "CommitRecord", name: str, result: str, why: str) 
     }
 
 
-def _damage(damage: "Damage", names: dict[str, str]) -> dict[str, object]:
-    return {"object": damage.object, "file": names.get(damage.object), "records": list(damage.records), "why": damage.why}
+def _damage(damage: "Damage", commit: "CommitRecord", place: "Place", inventory: "Inventory | None") -> dict[str, object]:
+    from seawall.cli.file_names import names_in
+
+    file = None if inventory is None else names_in(inventory).get(damage.object)
+    tensors = [] if inventory is None or file is None else _tensors_in(damage, commit, place, inventory)
+    return {"object": damage.object, "file": file, "records": list(damage.records), "tensors": tensors[:MAX_TENSORS], "why": damage.why}
+
+
+def _tensors_in(damage: "Damage", commit: "CommitRecord", place: "Place", inventory: "Inventory") -> list[str]:
+    """The tensors that have bytes in the damaged records; all of the file's where its frame is damaged, which all records depend on."""
+    from seawall.errors import SeawallError
+    from seawall.vault.header import HEADER_BYTES, parse_header
+    from seawall.vault.identity import sealing_folder
+
+    number = int(damage.object.removeprefix("file-").removesuffix(".sea"))
+    whole = inventory.tensors_in(number, 0, inventory.files[number].size)
+    if not damage.records:
+        return whole
+    key = sealing_folder(inventory.run, bytes.fromhex(commit.sealing)) + damage.object
+    try:
+        chunk = parse_header(place.store.get(key, 0, HEADER_BYTES), key).chunk_bytes
+    except SeawallError:
+        return whole
+    damaged = {name for record in damage.records for name in inventory.tensors_in(number, record * chunk, (record + 1) * chunk)}
+    return [name for name in whole if name in damaged]
 
 
 def _show(result: dict[str, object]) -> None:
@@ -157,3 +185,6 @@ def _show(result: dict[str, object]) -> None:
     for damage in damages:
         records = ", ".join(str(number) for number in damage["records"])
         say(f"  {damage['file'] or damage['object']}{' record ' + records if records else ''}: {damage['why']}")
+        if damage["tensors"]:
+            more = ", …" if len(damage["tensors"]) > _SHOWN_TENSORS else ""
+            say(f"    tensors in it: {', '.join(damage['tensors'][:_SHOWN_TENSORS])}{more}")

@@ -79,7 +79,7 @@ class SummingStager(DefaultStager):
 
     def stage(self, state_dict: dict[str, Any], **kwargs: Any) -> Any:
         state_dict = tree_map_only(torch.Tensor, _without_marks, state_dict)
-        if torch.cuda.is_available():
+        if gpus_here():
             planner = DefaultSavePlanner()
             planner.set_up_planner(state_dict)
             for item in planner.create_local_plan().items:
@@ -92,6 +92,11 @@ class SummingStager(DefaultStager):
 
 
 _CPU = cpu()
+
+
+def gpus_here() -> bool:
+    """Whether any tensor can be in GPU memory: looking through a large state takes time, for which training waits."""
+    return torch.cuda.is_available()
 
 
 def place_of(item: WriteItem) -> Place:

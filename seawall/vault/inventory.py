@@ -47,6 +47,17 @@ class Inventory:
     notes: dict[str, str] = field(default_factory=dict)
     """Versions of what wrote and sealed it, and the loss where it is known; texts only."""
 
+    def tensors_in(self, file: int, start: int, end: int) -> list[str]:
+        """Names of the tensors that have bytes between ``start`` and ``end`` (not counted) of a file, in order of their place there. Those
+        whose place in the file is not known count wherever."""
+        found = {
+            (piece.start or 0, tensor.name)
+            for tensor in self.tensors
+            for piece in tensor.pieces
+            if piece.file == file and piece.nbytes and (piece.start is None or (piece.start < end and piece.start + piece.nbytes > start))
+        }
+        return list(dict.fromkeys(name for _, name in sorted(found)))
+
     def encode(self) -> bytes:
         number = canonical.number
         return canonical.encode(

@@ -59,7 +59,7 @@ def test_from_nothing_to_a_restored_checkpoint(tmp_path: Path) -> None:
     bad = next(copy for copy in found["copies"] if copy["store"] == "a")
     assert (bad["result"], bad["level"]) == ("failed", None)
     (damage,) = bad["damages"]
-    assert set(damage) == {"object", "file", "records", "why"}
+    assert set(damage) == {"object", "file", "records", "tensors", "why"}
     assert (damage["object"], damage["file"], damage["records"]) == ("file-2.sea", "weights.raw", [1])
     said = desk("verify", RUN, "--unsigned", code=4)
     assert "weights.raw record 1" in said.out and "not count as proof" in said.err
@@ -135,7 +135,7 @@ def test_each_role_alone(desk: Desk) -> None:
     assert [copy["level"] for copy in scrubbed["copies"]] == ["L2", "L2"] and scrubbed["signed"]
     desk.damage("c", "file-2.sea", HEADER_BYTES)
     bad = desk("verify", RUN, "--json", code=4).json["copies"][1]
-    assert bad["damages"][0] | {"why": ""} == {"object": "file-2.sea", "file": None, "records": [0], "why": ""}
+    assert bad["damages"][0] | {"why": ""} == {"object": "file-2.sea", "file": None, "records": [0], "tensors": [], "why": ""}
     assert desk("verify", RUN, "--level", "L3", "--unsigned", "--store", "a", "--json", code=None).code == 8
 
 

@@ -12,16 +12,18 @@ from typing import Any
 import pytest
 import torch
 from torch.distributed.checkpoint import filesystem
+from torch.distributed.checkpoint.staging import DefaultStager
 
 from seawall.checkpoint.inspect import inspect
 from seawall.checkpoint.inspection import Inspection, Piece, Verdict
-from seawall.checkpoint.sums_file import decode_sums, sums_name
+from seawall.checkpoint.sums_file import TensorSum, decode_sums, sums_name
 from seawall.errors import CorruptError
 from seawall.kernels.crc64 import crc64
 from seawall.protect import commit as committing
 from seawall.protect import seal_batch as sealing
 from seawall.protect.checkpoint_source import read_source
 from seawall.protect.restore import restore
+from seawall.training import summing
 from seawall.training.checkpointer import Checkpointer
 from seawall.training.mark import MARK, read_mark
 from seawall.training.resume import load
@@ -66,6 +68,10 @@ def odd_state() -> dict[str, Any]:
 def saved(folder: Path, state: dict[str, Any], step: int = 9) -> Path:
     with Checkpointer(folder, epoch=1) as checkpointer:
         return checkpointer.save(step, state).path
+
+
+def bytes_in(stored: torch.Tensor) -> bytes:
+    return bytes(stored.reshape(-1).view(torch.uint8).numpy())
 
 
 def bytes_of(path: Path, piece: Piece) -> bytes:
@@ -226,6 +232,40 @@ class TestBetweenMemoryAndFile:
         assert site.view().state.commits == {}
         monkeypatch.setattr(committing, "check_taken", lambda *_: None)
         assert site.sync(path).status == "committed", "the batch was there, and only the comparison held it up"
+
+
+class TestStaging:
+    """A bit flips while the state is copied for an asynchronous save. Of a tensor in GPU memory the sum is taken before, of one in host
+    memory afterwards. No GPU is needed: what is tried is when the sums are taken, and a CPU stands in for the place."""
+
+    @pytest.fixture(autouse=True)
+    def _flipping_copy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        copy = DefaultStager.stage
+
+        def stage(self: DefaultStager, state_dict: Any, **kwargs: Any) -> Any:
+            staged = copy(self, state_dict, **kwargs)
+            staged["model"]["w"].view(torch.uint8)[100] ^= 0x10
+            return staged
+
+        monkeypatch.setattr(DefaultStager, "stage", stage)
+
+    def _saved(self, folder: Path) -> Path:
+        with Checkpointer(folder, epoch=1) as checkpointer:
+            checkpointer.save_async(9, state_of(9))
+            committed = checkpointer.wait()
+        assert committed is not None
+        return committed.path
+
+    def test_it_is_found_where_the_sum_was_taken_before(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(summing, "gpus_here", lambda: True)
+        monkeypatch.setattr(summing, "sum_on_gpu", lambda stored, place: TensorSum(*place, stored.nbytes, crc64(bytes_in(stored)), "cuda"))
+        path = self._saved(tmp_path)
+        assert {one.at for one in decode_sums((path / sums_name(0)).read_bytes(), 0, "")} == {"cuda"}
+        assert other_tensors(inspect(path, deep=True)) == {("__0_0.distcp", TARGET)}
+
+    def test_it_is_not_in_the_sum_of_the_copy(self, tmp_path: Path) -> None:
+        """As docs/training.md says: for tensors in host memory the staging copy is not covered."""
+        assert inspect(self._saved(tmp_path), deep=True).verdict == Verdict.OK
 
 
 class TestAtRest:
