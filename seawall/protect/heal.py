@@ -33,7 +33,7 @@ from seawall.protect.acts import Act, finish, reserve, reserved
 from seawall.protect.assembly import Assembly, Sources, check_assembled
 from seawall.protect.assignment import Progress
 from seawall.protect.fill import create_object
-from seawall.protect.heal_receipt import next_receipt, read_receipts, receipt_signers
+from seawall.protect.heal_receipt import next_receipt, read_receipts
 from seawall.protect.heal_survey import HealError as HealError
 from seawall.protect.heal_survey import HurtDocument, HurtObject, Survey, look_at, survey
 from seawall.protect.place import Place
@@ -44,6 +44,7 @@ from seawall.vault.receipt import Receipt
 from seawall.vault.seal import PART_BYTES
 from seawall.vault.sealing import Sealing
 from seawall.vault.signing import SigningKey
+from seawall.verify.receipts import receipt_signers
 
 IN_MEMORY_BYTES = 64 << 20
 """Larger objects are assembled in a temporary file, so that a task needs less memory than its largest object."""

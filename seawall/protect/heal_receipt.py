@@ -1,21 +1,16 @@
 """The receipt of a healed copy: the next number, signed, with the versions that are there now."""
 
 import re
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from seawall.clock import utc_text
 from seawall.errors import CorruptError, ObjectExistsError, TrustError
-from seawall.log.state import RunState
 from seawall.protect.place import Place
 from seawall.vault.open import Resolve
 from seawall.vault.receipt import MAX_BYTES, Receipt, parse_receipt, receipt_name
 from seawall.vault.sealing import Sealing
-from seawall.vault.signing import PublicKey, Role, SigningKey
-
-SIGNERS: Sequence[Role] = ("writer", "verifier", "operator")
-"""Whose receipts count (docs/spec/format-1.md, section 11)."""
+from seawall.vault.signing import SigningKey
 
 
 @dataclass(frozen=True)
@@ -26,16 +21,6 @@ class Receipts:
     """Number of the last one, whatever it holds: it is taken. 0 when there is none."""
     newest: Receipt | None
     """The last one, if it counts: the highest number wins."""
-
-
-def receipt_signers(state: RunState) -> Resolve:
-    """Key id to public key, for those whose receipts count now."""
-    resolvers = [state.resolver(role) for role in SIGNERS]
-
-    def resolve(key_id: str) -> PublicKey | None:
-        return next((key for resolver in resolvers if (key := resolver(key_id)) is not None), None)
-
-    return resolve
 
 
 def read_receipts(place: Place, sealing: Sealing, resolve: Resolve) -> Receipts:

@@ -16,13 +16,14 @@ from seawall.kernels.crc64 import crc64
 from seawall.log.records import list_records
 from seawall.protect.acts import OUTCOME, RESPONSE
 from seawall.protect.heal import Healed, heal
-from seawall.protect.heal_receipt import read_receipts, receipt_signers
+from seawall.protect.heal_receipt import read_receipts
 from seawall.stores.base import Store
 from seawall.vault.header import HEADER_BYTES
 from seawall.vault.identity import sealing_folder
 from seawall.vault.sealing import read_sealing
 from seawall.verify.check import OK, check_copy
 from seawall.verify.levels import Level
+from seawall.verify.receipts import receipt_signers
 from tests.protect.kill_driver import Countdown, KillingStore, stores_below
 from tests.protect.little_site import RUN, LittleSite
 

@@ -15,7 +15,7 @@ from seawall.log.records import list_records, read_record
 from seawall.log.state import CommitRecord
 from seawall.protect.acts import OUTCOME, RESPONSE, any_role
 from seawall.protect.heal import Healed, HealError, heal
-from seawall.protect.heal_receipt import read_receipts, receipt_signers
+from seawall.protect.heal_receipt import read_receipts
 from seawall.protect.place import Place
 from seawall.protect.restore import restore
 from seawall.stores.base import Store
@@ -29,6 +29,7 @@ from seawall.vault.signing import SigningKey
 from seawall.vault.tail import TRAILER_BYTES
 from seawall.verify.check import check_copy
 from seawall.verify.levels import Level
+from seawall.verify.receipts import receipt_signers
 from tests.protect.little_site import RUN, LittleSite, tree, write_checkpoint
 
 MIB = 1 << 20
