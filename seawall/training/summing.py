@@ -23,7 +23,6 @@ from torch.utils._pytree import tree_map_only  # noqa: TID253 -- as above
 
 from seawall.checkpoint.sums_file import TensorSum
 from seawall.kernels.device import Device, cpu, device_of
-from seawall.kernels.errors import KernelBuildError, NoGpuError
 
 _log = logging.getLogger(__name__)
 
@@ -122,13 +121,18 @@ def _without_marks(tensor: torch.Tensor) -> torch.Tensor:
 
 def sum_on_gpu(stored: torch.Tensor, place: Place) -> TensorSum | None:
     """The sum of a tensor in GPU memory, taken there; None where it is not, or where nothing can run there."""
-    if stored.device.type != "cuda":
+    if stored.device.type != "cuda" or stored.device in _UNUSABLE:
         return None
     try:
         return _sum(stored, place, device_of(stored))
-    except (NoGpuError, KernelBuildError) as error:
-        _log.warning("tensors in GPU memory are summed after their copy to the host: %s", error)
+    except Exception as error:  # noqa: BLE001 -- whatever a GPU's libraries raise, it is no reason to save nothing
+        _UNUSABLE.add(stored.device)
+        _log.warning("tensors in the memory of %s are summed after their copy to the host: %s", stored.device, error)
         return None
+
+
+_UNUSABLE: set[torch.device] = set()
+"""GPUs that sums were tried on in vain, each said once."""
 
 
 def _sum(stored: torch.Tensor, place: Place, device: Device) -> TensorSum:
