@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from seawall.alerts.configuration import AlertSettings
 from seawall.errors import ConfigurationError
 from seawall.protect.configuration import RunSettings
+from seawall.protect.retention_settings import RetentionSettings
 from seawall.stores.configuration import CoordinationSettings, StoreSettings, TransferSettings, checked_store_name
 from seawall.vault.configuration import KeySettings
 from seawall.vault.identity import checked_run
@@ -35,6 +36,7 @@ class Configuration(BaseModel):
     verify: VerifySettings = VerifySettings()
     transfer: TransferSettings = TransferSettings()
     alerts: AlertSettings = AlertSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     @model_validator(mode="after")
     def _names_agree(self) -> Self:

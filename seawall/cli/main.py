@@ -24,6 +24,7 @@ COMMANDS = {
     "inspect": "inspect",
     "sync": "sync",
     "copies": "copies",
+    "score": "score",
     "verify": "verify",
     "heal": "heal",
     "respond": "respond",
@@ -34,7 +35,16 @@ COMMANDS = {
     "flips": "flips",
 }
 """Command → its function, in the module of ``seawall.cli`` that bears the command's name. ``--help`` lists them in this order."""
-GROUPS = {"run": "runs", "log": "log", "keys": "keys", "store": "store", "alerts": "alerts", "estimate": "estimate", "dev": "dev"}
+GROUPS = {
+    "run": "runs",
+    "log": "log",
+    "retention": "retention",
+    "keys": "keys",
+    "store": "store",
+    "alerts": "alerts",
+    "estimate": "estimate",
+    "dev": "dev",
+}
 """Group of commands → the module of ``seawall.cli`` whose ``app`` it is."""
 
 

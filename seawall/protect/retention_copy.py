@@ -8,6 +8,7 @@ and wrapped keys last. Whoever comes later finds the tombstone and goes on; what
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 
 from seawall.errors import CorruptError, NoSuchObjectError, ObjectExistsError, StoreRefusedError, TrustError
 from seawall.log.records import list_records, read_record, sign_record
@@ -35,6 +36,7 @@ class DoomedObject:
     version: str
     """Empty in a store that names no versions."""
     size: int
+    locked_until: datetime | None = None
 
 
 def objects_of(place: Place, run: str, sealing: str, transfers: int) -> list[DoomedObject]:
@@ -48,7 +50,7 @@ def objects_of(place: Place, run: str, sealing: str, transfers: int) -> list[Doo
         except NoSuchObjectError:
             # Listings of some stores are a moment behind.
             return None
-        return DoomedObject(key, stored.version or "", stored.size)
+        return DoomedObject(key, stored.version or "", stored.size, stored.locked_until)
 
     with ThreadPoolExecutor(min(transfers, max(1, len(keys))), "look") as pool:
         found = [doomed for doomed in pool.map(look, keys) if doomed is not None]

@@ -63,14 +63,17 @@ class Gathered:
     """(Sealing, store) with a tombstone of which something is still stored: a run was cut short."""
 
 
-def gather(desk: Desk) -> Gathered:
+def gather(desk: Desk, moment: Moment | None = None) -> Gathered:
     """Everything that :func:`~seawall.protect.retention_plan.decide` asks about, now.
 
+    With ``moment`` nothing is to be deleted on these facts: no store's clock is asked, and no locks beyond what proofs say of them.
     ``FreshnessError`` for a log or a clock that went back, ``StoreRefusedError`` where nobody's clock may decide.
     """
     view, report = desk.open_view()
     state = view.state
-    moment = decisive_moment(desk.coordination, desk.places, state, desk.clock, local_clock=desk.settings.local_clock)
+    to_delete = moment is None
+    if moment is None:
+        moment = decisive_moment(desk.coordination, desk.places, state, desk.clock, local_clock=desk.settings.local_clock)
     known = read_proofs(desk.coordination.store, view)
     there = {place.id: set(place.store.list_folders(f"runs/{desk.run}/sealings/")) for place in desk.places}
     by_sealing = _grouped(known)
@@ -91,13 +94,14 @@ def gather(desk: Desk) -> Gathered:
         _unknown(known, report),
     )
     buried = [(sealing, place.id) for place in desk.places for sealing in sorted(there[place.id]) if state.is_deleted(sealing, place.id)]
-    return Gathered(with_locks(desk, facts), view, moment, tuple(buried))
+    return Gathered(with_locks(desk, facts) if to_delete else facts, view, moment, tuple(buried))
 
 
 def with_locks(desk: Desk, facts: RunFacts) -> RunFacts:
     """``facts`` with the locks of the copies that would go without them. Asked only where the store has locks."""
     locked: dict[tuple[str, str], datetime] = {}
-    for deletion in decide(facts, desk.settings).delete:
+    unbounded = desk.settings.model_copy(update={"max_deletions": 1 << 31})
+    for deletion in decide(facts, unbounded).delete:
         place = desk.place_of(deletion.store)
         if place is None or not place.store.capabilities.object_lock:
             continue
@@ -144,7 +148,8 @@ def _committed(
     copies = []
     for store in sorted({commit.store, *states, *(place for place, names in there.items() if commit.sealing in names)}):
         if not state.is_deleted(commit.sealing, store):
-            copies.append(_copy(desk, commit, store, states.get(store), there))
+            copy = _copy(desk, commit, store, states.get(store), there)
+            copies.append(replace(copy, locked_until=_lock_proved([proof for proof in about if proof.store == store])))
     best = max((copy.level for copy in copies if copy.level is not None), default=None)
     return Point(
         commit.sealing,
@@ -172,6 +177,15 @@ def _copy(desk: Desk, commit: CommitRecord, store: str, state: CopyState | None,
         # A proof of last week says nothing about objects that are gone.
         return Copy(store, failure=failure or "what was proved is not there any more" if state is not None else "its objects are not there")
     return Copy(store, None if state is None else state.level, None if state is None else state.lapses_at, failure)
+
+
+def _lock_proved(own: Sequence[Proof]) -> datetime | None:
+    """The end of its earliest lock as the newest proof that looked says; None where something of it has no lock."""
+    looked = [proof for proof in own if {evidence.LOCKED_UNTIL, evidence.UNLOCKED} & proof.evidence.keys()]
+    newest = max(looked, key=lambda proof: proof.at, default=None)
+    if newest is None or evidence.count_of(newest.evidence, evidence.UNLOCKED):
+        return None
+    return evidence.moment_of(newest.evidence, evidence.LOCKED_UNTIL)
 
 
 def _has_manifest(place: Place, run: str, sealing: str) -> bool:

@@ -158,6 +158,10 @@ class _Worker:
         assert place is not None, "the decision named a store that answers"
         lease = self.hold()
         doomed = objects_of(place, desk.run, deletion.sealing, self._transfers)
+        locked = max((item.locked_until for item in doomed if item.locked_until is not None), default=None)
+        if locked is not None and self._now() < locked:
+            # A tombstone now would leave half a copy behind until the lock ends.
+            return CopyOutcome(deletion.sealing, place.id, deletion.step, DROPPED, f"locked until {locked:%Y-%m-%d %H:%M}Z")
         write_intent(desk.coordination.store, desk.run, place, deletion.sealing, doomed, plan, lease, self._operator)
         before = self._view
         self._view = verbs.tombstone(desk.coordination.store, before, deletion.sealing, place.id, plan, lease, self._operator, desk.clock)

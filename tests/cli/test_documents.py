@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from seawall.alerts.configuration import AlertSettings
 from seawall.cli.config import Configuration
 from seawall.protect.configuration import RunSettings
+from seawall.protect.retention_settings import RetentionSettings
 from seawall.stores.configuration import CoordinationSettings, StoreSettings, TransferSettings
 from seawall.vault.configuration import KeyringSettings, RecoverySettings, SigningSettings
 from seawall.verify.configuration import MatrixSettings, MaxAgeDays, MediumAgeDays, VerifySettings
@@ -58,6 +59,7 @@ MODELS: dict[str, type[BaseModel]] = {
     "[verify.matrix]": MatrixSettings,
     "[transfer]": TransferSettings,
     "[alerts]": AlertSettings,
+    "[retention]": RetentionSettings,
 }
 
 
