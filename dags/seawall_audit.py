@@ -32,7 +32,7 @@ with DAG(
     tags=["seawall"],
     doc_md=__doc__,
 ) as dag:
-    runs = ListRunsOperator(task_id="runs", run="{{ params.run }}", in_backfill=True)
+    runs = ListRunsOperator(task_id="runs", run="{{ params.run }}", in_the_past=True)
     report = AuditOperator.partial(
         task_id="report", map_index_template="{{ task.run }}", start="{{ params.start }}", end="{{ params.end }}"
     ).expand(run=runs.output)

@@ -26,7 +26,7 @@ class AuditOperator(SeawallOperator):
     template_fields: Sequence[str] = ("run", "start", "end", "seawall_config")
     # It comes to a report, not to a checkpoint.
     operator_extra_links = ()
-    in_backfill = True
+    in_the_past = True
 
     def __init__(self, *, run: str, start: str = "", end: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)

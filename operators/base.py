@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -13,7 +13,7 @@ from seawall.errors import SeawallError
 from seawall.operators.links import CheckpointLink
 from seawall.operators.outcomes import airflow_error
 from seawall.operators.roles import RETRIES, RETRY_DELAY, TIME_LIMIT
-from seawall.operators.window import is_backfill
+from seawall.operators.window import is_past
 
 if TYPE_CHECKING:
     from seawall.operators.site import AirflowSite
@@ -28,8 +28,8 @@ class SeawallOperator(BaseOperator):
     template_fields: Sequence[str] = ("seawall_config",)
     operator_extra_links: Collection[Any] = (CheckpointLink(),)
     ui_color = "#d6e4ec"
-    in_backfill = False
-    """Whether the task does anything when the past is filled in."""
+    in_the_past = False
+    """Whether the task does anything in a run that is about the past."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class SeawallOperator(BaseOperator):
         """Run and sealing id that the task came to, for its link."""
 
     def execute(self, context: Context) -> Any:
-        """Act, unless the run is a backfill; errors of the library become Airflow's by their type."""
-        if is_backfill(context) and not self.in_backfill:
-            raise AirflowSkipException("a backfill acts on nothing: checkpoints are copied and proved as they are now")
+        """Act, unless the run is about the past; errors of the library become Airflow's by their type."""
+        if not self.in_the_past and is_past(context, datetime.now(UTC)):
+            raise AirflowSkipException("a backfill, or a run of long ago, acts on nothing: what it would see is the present")
         from seawall.operators.site import airflow_site
 
         try:

@@ -5,7 +5,7 @@ Imports nothing: every component reads it at its start.
 
 from typing import Any
 
-_OPERATORS = ("runs", "sync", "verify", "restore", "audit")
+_OPERATORS = ("runs", "sync", "verify", "matrix", "respond", "restore", "audit")
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -41,6 +41,7 @@ def get_provider_info() -> dict[str, Any]:
                 },
             }
         ],
+        "notifications": [f"seawall.operators.notifiers.{name}" for name in ("AlertmanagerNotifier", "DingTalkNotifier")],
         "extra-links": ["seawall.operators.links.CheckpointLink"],
         "config": {
             "seawall": {

@@ -23,6 +23,8 @@ class RestoreOperator(SeawallOperator):
     """
 
     template_fields: Sequence[str] = ("run", "target", "step", "level", "store", "unproved", "quarantined", "seawall_config")
+    # A person asks for it, and says which checkpoint.
+    in_the_past = True
 
     def __init__(
         self,

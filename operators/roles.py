@@ -15,10 +15,12 @@ TIME_LIMIT = timedelta(minutes=30)
 
 
 def task_arguments(role: str) -> dict[str, Any]:
-    """``default_args`` of a DAG for ``writer``, ``verifier`` or ``restorer``: limits, pool and queue.
+    """``default_args`` of a DAG, or arguments of a task, for ``writer``, ``verifier``, ``operator`` or ``restorer``: limits, pool and queue.
 
     The pool is ``[seawall] <role>_pool`` (default_pool when empty), the queue ``[seawall] <role>_queue`` (the executor's own when empty).
     """
+    from airflow.sdk.configuration import conf
+
     arguments: dict[str, Any] = {
         "owner": "seawall",
         "retries": RETRIES,
@@ -26,8 +28,7 @@ def task_arguments(role: str) -> dict[str, Any]:
         "retry_exponential_backoff": True,
         "execution_timeout": TIME_LIMIT,
     }
-    for option in ("pool", "queue"):
-        name = setting(f"{role}_{option}")
-        if name:
-            arguments[option] = name
+    # Said even where they are Airflow's own: a task of another role in the same DAG has to leave that role's queue.
+    arguments["pool"] = setting(f"{role}_pool") or "default_pool"
+    arguments["queue"] = setting(f"{role}_queue") or conf.get("operators", "default_queue")
     return arguments

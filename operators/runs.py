@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class ListRunsOperator(SeawallOperator):
     """Names of the runs to go through: the one asked for, those that the triggering events name, or all of seawall.toml.
 
-    ``trained_here`` leaves out runs that have no checkpoint folder in this configuration. With ``in_backfill`` the names are listed for the
+    ``trained_here`` leaves out runs that have no checkpoint folder in this configuration. With ``in_the_past`` the names are listed for the
     past, too: for tasks that act on nothing. Returns a list of names.
     """
 
@@ -23,11 +23,11 @@ class ListRunsOperator(SeawallOperator):
     # It comes to runs, not to a checkpoint.
     operator_extra_links = ()
 
-    def __init__(self, *, run: str = "", trained_here: bool = False, in_backfill: bool = False, **kwargs: Any) -> None:
+    def __init__(self, *, run: str = "", trained_here: bool = False, in_the_past: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.run = run
         self.trained_here = trained_here
-        self.in_backfill = in_backfill
+        self.in_the_past = in_the_past
 
     def act(self, site: "AirflowSite", context: Context) -> list[str]:
         start, end = window(context) if context.get("dag_run") is not None else (None, None)

@@ -5,7 +5,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.definitions.context import Context
-from airflow.sdk.exceptions import AirflowFailException
 
 from seawall.operators.base import SeawallOperator
 
@@ -114,8 +113,9 @@ class VerifyOperator(SeawallOperator):
 class CertifyOperator(SeawallOperator):
     """Append what was found about a run's copies to this verifier's chain, once, and state its head in the log.
 
-    ``results`` are what :class:`VerifyOperator` returned, also about other runs; those are left to their own task. Fails after signing
-    when a copy is damaged. Returns ``run``, ``proofs`` (how many), ``copies`` (store → result).
+    ``results`` are what :class:`VerifyOperator` returned, also about other runs; those are left to their own task, unless ``run`` is empty.
+    Damage is signed like everything else; what it calls for is for the matrix to say. Returns a list of ``run``, ``proofs`` (how many),
+    ``copies`` (each with ``sealing``, ``store``, ``result``).
     """
 
     template_fields: Sequence[str] = ("run", "results", "seawall_config")
@@ -125,26 +125,36 @@ class CertifyOperator(SeawallOperator):
         self.run = run
         self.results = results
 
-    def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
-        from seawall.verify.check import FAILED
+    def act(self, site: "AirflowSite", context: Context) -> list[dict[str, Any]]:
+        from seawall.errors import SeawallError
+
+        by_run: dict[str, list[dict[str, Any]]] = {}
+        for result in self.results or ():
+            if result and self.run in ("", result["run"]):
+                by_run.setdefault(str(result["run"]), []).append(result)
+        signed, problems = [], []
+        for run, results in by_run.items():
+            try:
+                signed.append(self._certify(site, run, results))
+            except SeawallError as error:
+                self.log.error("nothing was signed about %s: %s", run, error)
+                problems.append(error)
+        if problems:
+            # One that may go away by itself has to be tried again, whatever became of the others; what was signed is not signed again.
+            raise next((error for error in problems if error.outcome != "permanent"), problems[0])
+        return signed
+
+    def _certify(self, site: "AirflowSite", run: str, results: list[dict[str, Any]]) -> dict[str, Any]:
         from seawall.verify.found import certify_once, read_found
         from seawall.verify.mirror_proofs import spread
 
-        results = [result for result in self.results or () if result and result["run"] == self.run]
-        if not results:
-            return {"run": self.run, "proofs": 0, "copies": {}}
-        self.checkpoint = (self.run, str(results[0]["sealing"]))
-        view, _ = site.view(self.run)
+        self.checkpoint = (run, str(results[0]["sealing"]))
+        view, _ = site.view(run)
         resolve = view.state.resolver("verifier")
-        proofs = [proof for result in results for proof in read_found(result["found"], self.run, resolve)]
+        proofs = [proof for result in results for proof in read_found(result["found"], run, resolve)]
         view = certify_once(site.coordination.store, view, proofs, site.signing_key("verifier"), site.clock)
         site.remember(view)
-        for name, why in spread(site.coordination.store, view, site.mirrors(self.run)).items():
+        for name, why in spread(site.coordination.store, view, site.mirrors(run)).items():
             self.log.warning("the mirror in %s is behind: %s", name, why)
-        # What is signed says which copies are damaged; the words beside it are for people.
-        damaged = sorted({result["store"] for result in results if result["result"] == FAILED})
-        if damaged or any(proof.result == FAILED for proof in proofs):
-            raise AirflowFailException(
-                f"damaged copies of {self.run} in {', '.join(damaged) or 'a store'}: signed, and no recovery point now"
-            )
-        return {"run": self.run, "proofs": len(proofs), "copies": {result["store"]: result["result"] for result in results}}
+        copies = [{"sealing": result["sealing"], "store": result["store"], "result": result["result"]} for result in results]
+        return {"run": run, "proofs": len(proofs), "copies": copies}

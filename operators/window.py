@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 BACKFILL = "backfill"
+RERUN_WITHIN = timedelta(days=2)
+"""How long after its interval's end a run may be run again and still act: last night's, by whoever is on call in the morning."""
 FALLBACK = timedelta(hours=1)
 """Length of the window of a run without a data interval: that of the hourly DAGs."""
 
@@ -26,7 +28,10 @@ def has_interval(context: Mapping[str, Any]) -> bool:
     return context.get("data_interval_start") is not None and context.get("data_interval_end") is not None
 
 
-def is_backfill(context: Mapping[str, Any]) -> bool:
-    """Whether the run fills in the past. Such a run acts on nothing: what it would copy, prove or announce is the present."""
+def is_past(context: Mapping[str, Any], now: datetime) -> bool:
+    """Whether the run is about the past: a backfill, or an old date that a person named or cleared. Such a run acts on nothing: what it
+    would copy, prove or announce is the present."""
     run = context.get("dag_run")
-    return run is not None and getattr(run, "run_type", None) == BACKFILL
+    if run is not None and getattr(run, "run_type", None) == BACKFILL:
+        return True
+    return has_interval(context) and bool(now - context["data_interval_end"] > RERUN_WITHIN)

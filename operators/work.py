@@ -35,6 +35,31 @@ def copies_to_verify(due: Iterable[list[dict[str, Any]] | None]) -> list[dict[st
     return [copy for of_run in due if of_run for copy in of_run]
 
 
+def copies_to_heal(matrices: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a damaged copy that the others can mend: run, sealing, store."""
+    return [{"run": matrix["run"], **copy} for matrix in matrices if matrix for copy in matrix["heal"]]
+
+
+def copies_to_prove(healed: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a copy that was healed, or found whole: run, sealing, store."""
+    return [{name: copy[name] for name in ("run", "sealing", "store")} for copy in healed if copy]
+
+
+def runs_to_mark(matrices: Iterable[dict[str, Any] | None]) -> list[str]:
+    """Runs with something that no other copy mends."""
+    return [matrix["run"] for matrix in matrices if matrix and matrix["mark"]]
+
+
+def syncs_to_start(matrices: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a run that is behind: id and configuration of the DAG run that catches up."""
+    return [{"trigger_run_id": matrix["catch_up"], "conf": {"run": matrix["run"]}} for matrix in matrices if matrix and matrix["catch_up"]]
+
+
+def runs_to_settle(matrices: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a run that was responded to: run, marked."""
+    return [{"run": matrix["run"], "marked": matrix["mark"]} for matrix in matrices if matrix and (matrix["heal"] or matrix["mark"])]
+
+
 def fail_with_upstream() -> None:
     """For a last task with the trigger rule ``one_failed``: Airflow judges a DAG run by its last tasks alone, and those may have nothing
     to do with the one that failed."""

@@ -62,7 +62,8 @@ class Hand:
         return [self.run(VerifyOperator, **copy) for copy in copies]
 
     def certify(self, results: list[Any]) -> Any:
-        return self.run(CertifyOperator, run=RUN, results=results)
+        (signed,) = self.run(CertifyOperator, run=RUN, results=results)
+        return signed
 
     def runs(self, **arguments: Any) -> Any:
         return self.run(ListRunsOperator, **arguments)

@@ -81,7 +81,7 @@ def test_the_runs_are_listed_for_the_past_only_where_nothing_acts(past: Past) ->
     listing = context(
         dag_run=SimpleNamespace(run_type="backfill", run_after=FIRST_DAY), data_interval_start=FIRST_DAY, data_interval_end=FIRST_DAY + DAY
     )
-    task = ListRunsOperator(task_id="runs", in_backfill=True, seawall_config=str(past.desk.config))
+    task = ListRunsOperator(task_id="runs", in_the_past=True, seawall_config=str(past.desk.config))
     assert past.run in task.execute(listing)
 
 

@@ -63,6 +63,46 @@ def test_sync_verify_restore(hand: Hand, bag: DagBag, tmp_path: Path) -> None:
     assert tree(tmp_path / "back") == tree(source)
 
 
+def verified(bag: DagBag) -> Any:
+    """A run of seawall_verify that looks at everything."""
+    return bag.dags["seawall_verify"].test(run_conf={"every_hours": 0}, logical_date=utcnow())
+
+
+RESPONSES = ("mend.heal", "mend.prove", "mend.sign", "mark.respond", "catch_up.sync", "settle", "failed")
+
+
+def test_a_damaged_record_is_found_healed_and_proved_again(hand: Hand, bag: DagBag) -> None:
+    hand.desk.save(100, {"shard.raw": os.urandom(9000)})
+    hand.sync()
+    whole = hand.desk.objects("a", "file-1.sea")[0].read_bytes()
+    hand.desk.damage("a", "file-1.sea", 5000)
+    run = verified(bag)
+    found = states(run)
+    assert [task for task in RESPONSES if found[task] == ["success"]] == ["mend.heal", "mend.prove", "mend.sign", "settle"]
+    assert [task for task in RESPONSES if found[task] == ["skipped"]] == ["mark.respond", "catch_up.sync", "failed"]
+    assert str(run.state) == "success"
+    assert hand.desk.objects("a", "file-1.sea")[0].read_bytes() == whole
+    (row,) = hand.desk("copies", RUN, "--json").json["checkpoints"]
+    assert [copy["level"] for copy in row["copies"].values()] == ["L4", "L4"]
+    # Where all is well, nothing responds.
+    again = states(verified(bag))
+    assert {state for task in RESPONSES for state in again[task]} == {"skipped"}
+
+
+def test_what_no_copy_has_is_an_incident_and_nothing_is_overwritten(hand: Hand, bag: DagBag) -> None:
+    hand.desk.save(100, {"shard.raw": os.urandom(9000)})
+    hand.sync()
+    for name in ("a", "c"):
+        hand.desk.damage(name, "file-1.sea", 5000)
+    before = {name: raw for name, raw in hand.desk.stored().items() if "/sealings/" in name}
+    run = verified(bag)
+    found = states(run)
+    assert (found["mend.heal"], found["mark.respond"], found["settle"], str(run.state)) == (["skipped"], ["success"], ["failed"], "failed")
+    stored = hand.desk.stored()
+    assert {name: raw for name, raw in stored.items() if "/sealings/" in name} == before
+    assert [name for name in stored if "/records/incident/" in name]
+
+
 def test_a_run_that_fails_holds_up_no_other_and_is_seen(hand: Hand, bag: DagBag) -> None:
     text = hand.desk.config.read_text()
     # Configured, but nobody opened its log.

@@ -75,6 +75,8 @@ def test_every_task_is_tried_again_and_ends(bag: DagBag) -> None:
 
 
 ROLES = {"seawall_sync": "writer", "seawall_verify": "verifier", "seawall_audit": "verifier", "seawall_restore": "restorer"}
+OF_ANOTHER = {"mend.heal": "writer"}
+"""Tasks that need another key than the rest of their DAG."""
 
 
 @pytest.mark.parametrize("role", sorted(set(ROLES.values())))
@@ -82,7 +84,7 @@ def test_pools_and_queues_follow_the_configuration(role: str, monkeypatch: pytes
     monkeypatch.setenv(f"AIRFLOW__SEAWALL__{role.upper()}_POOL", f"seawall_{role}")
     monkeypatch.setenv(f"AIRFLOW__SEAWALL__{role.upper()}_QUEUE", f"{role}s")
     for task in tasks(load(CHECKOUT / "dags")):
-        own = ROLES[task.dag_id] == role
+        own = OF_ANOTHER.get(task.task_id, ROLES[task.dag_id]) == role
         assert (task.pool == f"seawall_{role}", task.queue == f"{role}s") == (own, own), (task.dag_id, task.task_id)
 
 
