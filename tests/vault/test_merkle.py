@@ -78,3 +78,43 @@ def test_a_node_is_no_leaf() -> None:
 def test_there_is_no_proof_of_what_is_not_there(index: int) -> None:
     with pytest.raises(IndexError):
         merkle.inclusion_proof([b"a", b"b", b"c"], index)
+
+
+@pytest.mark.parametrize("count", [*range(0, 36), 63, 64, 65, 100, 257])
+def test_a_kept_tree_is_the_same_tree(count: int) -> None:
+    entries = entries_of(count)
+    tree = merkle.Tree(entries)
+    assert len(tree) == count and tree.root == naive_root(entries)
+    assert [tree.proof(index) for index in range(count)] == [naive_path(index, entries) for index in range(count)]
+    groups = [naive_root(entries[start : start + merkle.GROUP]) for start in range(0, count, merkle.GROUP)]
+    assert tree.group_roots() == groups
+    assert merkle.root_of_groups(groups) == naive_root(entries)
+
+
+@given(st.integers(1, 300), st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_change_rehashes_its_own_path_only(count: int, data: st.DataObject) -> None:
+    entries = [number.to_bytes(2, "big") for number in range(count)]
+    tree = merkle.Tree(entries)
+    for _ in range(3):
+        index = data.draw(st.integers(0, count - 1))
+        before = tree.group_roots()
+        entries[index] = data.draw(st.binary(max_size=8))
+        assert tree.replace(index, entries[index]) <= (count - 1).bit_length()
+        assert tree.root == naive_root(entries)
+        changed = [number for number, (old, new) in enumerate(zip(before, tree.group_roots(), strict=True)) if old != new]
+        assert set(changed) <= {index // merkle.GROUP}
+    with pytest.raises(IndexError):
+        tree.replace(count, b"")
+
+
+def test_a_groups_part_of_a_proof_comes_first_and_is_at_most_five_hashes_deep() -> None:
+    """16 ranks, then all groups: who has the group's root needs four hashes."""
+    entries = entries_of(160)
+    tree = merkle.Tree(entries)
+    for index in (0, 15, 16, 159):
+        path = tree.proof(index)
+        inside, group = path[:4], index // merkle.GROUP
+        root = merkle.root_from_proof(entries[index], index % merkle.GROUP, merkle.GROUP, inside)
+        assert root == tree.group_roots()[group]
+        assert 1 + len(inside) == 5, "with the hash of the leaf"
