@@ -46,7 +46,7 @@ def check_committed(
         inventory = read_inventory(sealing, data_key)
         return Unlocked(data_key, inventory, lambda: before_in(store, state, commit, unwrappers()))
 
-    receipt = _receipt(store, store_id, state, commit)
+    receipt = usable_receipt(store, store_id, state, commit)
     return check_copy(
         store,
         view.run,
@@ -65,8 +65,11 @@ def check_committed(
     )
 
 
-def _receipt(store: Store, store_id: str, state: RunState, commit: CommitRecord) -> Receipt | None:
-    """The newest receipt, or None where it cannot be believed: then what the store has now is checked, whatever version it is."""
+def usable_receipt(store: Store, store_id: str, state: RunState, commit: CommitRecord) -> Receipt | None:
+    """The newest receipt, or None where it cannot be believed: then what the store has now is checked, whatever version it is.
+
+    Without ``store_id`` the store is asked for its id.
+    """
     try:
         resolve = receipt_signers(state)
         return newest_receipt(store, store_id or identify(store), state.run, commit.sealing, commit.manifest, resolve)
