@@ -15,7 +15,7 @@ TIME_LIMIT = timedelta(minutes=30)
 
 
 def task_arguments(role: str) -> dict[str, Any]:
-    """``default_args`` of a DAG, or arguments of a task, for ``writer``, ``verifier``, ``operator`` or ``restorer``: limits, pool and queue.
+    """Arguments of a DAG's tasks, or of one, for ``writer``, ``verifier``, ``operator`` or ``restorer``: limits, pool and queue.
 
     The pool is ``[seawall] <role>_pool`` (default_pool when empty), the queue ``[seawall] <role>_queue`` (the executor's own when empty).
     """
