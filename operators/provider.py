@@ -5,7 +5,7 @@ Imports nothing: every component reads it at its start.
 
 from typing import Any
 
-_OPERATORS = ("runs", "sync", "verify", "matrix", "respond", "restore", "audit")
+_OPERATORS = ("runs", "sync", "verify", "restore", "audit")
 
 
 def get_provider_info() -> dict[str, Any]:

@@ -13,6 +13,7 @@ from seawall.operators.settings import setting
 from seawall.stores.configuration import StoreSettings
 
 if TYPE_CHECKING:
+    from seawall.alerts.dingtalk import DingTalk
     from seawall.stores.s3_signing import AwsKeys
 
 
@@ -49,6 +50,30 @@ class AirflowSite(Site):
 
     def _keys(self, settings: StoreSettings) -> "Callable[[], AwsKeys] | None":
         return connection_keys(settings.aws_conn_id) if settings.aws_conn_id else None
+
+    def dingtalk(self) -> "DingTalk | None":
+        """The robot of the configured connection: its password is the access token, its host the server, its extra has the secret."""
+        conn_id = self.config.alerts.dingtalk_conn_id
+        return super().dingtalk() if conn_id is None else connection_robot(conn_id)
+
+
+def connection_robot(conn_id: str) -> "DingTalk":
+    """A robot as Airflow's connections of type ``dingding`` describe one, and the signing ``secret`` in the extra."""
+    from urllib.parse import urlencode
+
+    from airflow.sdk import BaseHook
+    from airflow.sdk.exceptions import AirflowNotFoundException
+
+    from seawall.alerts.configuration import checked_robot
+    from seawall.errors import KeyMissingError
+
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except AirflowNotFoundException as error:
+        raise KeyMissingError("Airflow has no such connection", where=conn_id, do="add it, or change dingtalk_conn_id") from error
+    base = (connection.host or "https://oapi.dingtalk.com").rstrip("/")
+    webhook = f"{base}/robot/send?{urlencode({'access_token': connection.password or ''})}"
+    return checked_robot(webhook if connection.password else "", str(connection.extra_dejson.get("secret") or ""), f"connection {conn_id}")
 
 
 def airflow_site(path: str = "") -> AirflowSite:
