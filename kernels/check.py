@@ -131,8 +131,17 @@ def profile() -> Iterator[str]:
     yield from profile_lines(pynvml)
 
 
-def everything(index: int, out: Path) -> Iterator[str]:
+def engine_of(index: int) -> CudaEngine:
+    """With this GPU made CuPy's current one, for the copies that the check itself makes."""
     engine = CudaEngine(index)
+    import cupy
+
+    cupy.cuda.Device(index).use()
+    return engine
+
+
+def everything(index: int, out: Path) -> Iterator[str]:
+    engine = engine_of(index)
     device, tables = KernelDevice(engine), KernelDevice(engine, fold=False)
     yield from versions(engine)
     out.joinpath("nvml-profile.txt").write_text("".join(f"{line}\n" for line in profile()))
@@ -146,7 +155,7 @@ def everything(index: int, out: Path) -> Iterator[str]:
 
 def small(index: int) -> Iterator[str]:
     """What runs under compute-sanitizer: chunks of a few kilobytes, so that the fold and the loops over chunks take part."""
-    engine = CudaEngine(index)
+    engine = engine_of(index)
     device = KernelDevice(engine, lanes=32, chunk_bytes=16 << 10)
     yield from parity(device, place_on(engine), 80_000, SANITIZER_SECONDS, SMALL_CASES)
 

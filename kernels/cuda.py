@@ -5,8 +5,8 @@ megabytes; tensors stay where torch put them and are seen through DLPack.
 """
 
 import sys
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any
 
@@ -42,16 +42,20 @@ class CudaEngine:
         import cupy
 
         self._cupy = cupy
-        self._device = cupy.cuda.Device(index)
         self.index = index
         properties = cupy.cuda.runtime.getDeviceProperties(index)
         self.name = properties["name"].decode()
         self.blocks = BLOCKS_PER_MULTIPROCESSOR * int(properties["multiProcessorCount"])
         self._kernel = cache(self._load)
 
+    def _on_device(self) -> AbstractContextManager[object]:
+        """A new object each time: some releases keep the stack of their context manager in the object, and threads would share it."""
+        context: AbstractContextManager[object] = self._cupy.cuda.Device(self.index)
+        return context
+
     def _load(self, program: str, kernel: str) -> tuple[Signature, Any]:
         text = program_text(program)
-        with self._device:
+        with self._on_device():
             function = self._cupy.RawModule(code=text, options=COMPILER_OPTIONS).get_function(kernel)
             if function.local_size_bytes:
                 raise KernelBuildError(
@@ -63,8 +67,8 @@ class CudaEngine:
 
     def on_stream_of(self, buffer: Buffer) -> AbstractContextManager[object]:
         torch = sys.modules.get("torch")
-        if torch is None or not isinstance(buffer, torch.Tensor):
-            return nullcontext()
+        if torch is None or not isinstance(buffer, torch.Tensor) or not buffer.is_cuda:
+            return self._on_device()
         return self.on(self._cupy.cuda.Stream.from_external(torch.cuda.current_stream(buffer.device)))
 
     def view(self, buffer: Buffer) -> Array:
@@ -73,7 +77,8 @@ class CudaEngine:
             if kind != CUDA_MEMORY or index != self.index:
                 raise KernelArgumentError(f"the tensor is on {buffer.device}, not on GPU {self.index}")
             # DLPack lets CuPy's current stream wait for torch's: what torch has queued on the tensor comes first.
-            return self._cupy.from_dlpack(flat_bytes(buffer))
+            with self._on_device():
+                return self._cupy.from_dlpack(flat_bytes(buffer))
         if not isinstance(buffer, self._cupy.ndarray):
             raise KernelArgumentError(f"{type(buffer).__name__} is not in GPU memory", do="pass a CuPy array or a torch tensor on the GPU")
         if not buffer.flags.c_contiguous:
@@ -86,32 +91,35 @@ class CudaEngine:
         return int(array.data.ptr)
 
     def to_device(self, array: Any) -> Array:
-        with self._device:
+        with self._on_device():
             return self._cupy.asarray(array)
 
     def to_host(self, array: Array) -> Any:
-        return self._cupy.asnumpy(array)
+        with self._on_device():
+            return self._cupy.asnumpy(array)
 
     def empty(self, count: int, dtype: str) -> Array:
-        with self._device:
+        with self._on_device():
             return self._cupy.empty(count, dtype)
 
     def zeros(self, count: int, dtype: str) -> Array:
-        with self._device:
+        with self._on_device():
             return self._cupy.zeros(count, dtype)
 
     def launch(self, program: str, kernel: str, grid: int, block: int, arguments: Mapping[str, Any], items: Mapping[str, int]) -> None:
         signature, function = self._kernel(program, kernel)
-        with self._device:
+        with self._on_device():
             function((grid,), (block,), checked_arguments(signature, grid, block, arguments, items))
 
     def new_stream(self) -> Stream:
-        with self._device:
+        with self._on_device():
             return self._cupy.cuda.Stream(non_blocking=True)
 
-    def on(self, stream: Stream) -> AbstractContextManager[object]:
-        context: AbstractContextManager[object] = stream
-        return context
+    @contextmanager
+    def on(self, stream: Stream) -> Iterator[None]:
+        # The device first: CuPy refuses to enter a stream of another one.
+        with self._on_device(), stream:
+            yield
 
     def pinned(self, nbytes: int) -> Any:
         import cupyx
@@ -119,20 +127,20 @@ class CudaEngine:
         return cupyx.empty_pinned(nbytes, self._cupy.uint8)
 
     def copy_in(self, target: Array, pinned: Any) -> None:
-        stream = self._cupy.cuda.get_current_stream()
-        target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
+        with self._on_device():
+            target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, self._cupy.cuda.get_current_stream())
 
     def copy_out(self, pinned: Any, source: Array) -> None:
-        stream = self._cupy.cuda.get_current_stream()
-        source.data.copy_to_host_async(pinned.ctypes.data, pinned.nbytes, stream)
+        with self._on_device():
+            source.data.copy_to_host_async(pinned.ctypes.data, pinned.nbytes, self._cupy.cuda.get_current_stream())
 
     def record(self) -> Event:
-        event = self._cupy.cuda.Event(disable_timing=True)
-        event.record(self._cupy.cuda.get_current_stream())
-        return event
+        with self._on_device():
+            return self._cupy.cuda.get_current_stream().record(self._cupy.cuda.Event(disable_timing=True))
 
     def wait(self, event: Event) -> None:
-        self._cupy.cuda.get_current_stream().wait_event(event)
+        with self._on_device():
+            self._cupy.cuda.get_current_stream().wait_event(event)
 
     def synchronize(self, event: Event) -> None:
         event.synchronize()
