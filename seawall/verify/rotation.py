@@ -58,7 +58,7 @@ class Rotation:
     postponed: tuple[Reading, ...]
     """Due, and beyond the budget."""
     overdue: tuple[Reading, ...]
-    """Of the postponed those whose proof has lapsed already: the budget is too small for the period."""
+    """Of the postponed those that were not read for a whole period already: the budget is too small."""
 
     @property
     def nbytes(self) -> int:
@@ -171,8 +171,13 @@ def _within(found: Sequence[Reading], budget_bytes: int | None, now: datetime, a
             break
         taken += 1
     postponed = tuple(found[taken:])
-    overdue = tuple(each for each in postponed if each.last is None or now - each.last > ages.max_age(each.level, each.store))
+    overdue = tuple(each for each in postponed if now - _since(each) > ages.max_age(each.level, each.store))
     return Rotation(tuple(found[:taken]), postponed, overdue)
+
+
+def _since(reading: Reading) -> datetime:
+    """From when on its period counts: one that was never read should have been within a period of its commit."""
+    return reading.last or parse_utc(reading.commit.stored_at or reading.commit.at)
 
 
 @dataclass(frozen=True, slots=True)
