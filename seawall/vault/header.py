@@ -30,7 +30,9 @@ SUITE = 1
 HEADER_BYTES = 128
 UNCOMMITTED_BYTES = 96
 """The part of the header that the keys are derived from: all before the commitment."""
-KNOWN_FLAGS = 0
+DERIVED_FLAG = 1 << 2
+"""Records may hold derived runs, whose bytes come from other records. Bits 0 and 1 get no meaning: released vectors set them."""
+KNOWN_FLAGS = DERIVED_FLAG
 CHUNK_BYTES = 8 << 20
 """What writers use. Readers take any power of two between the bounds below."""
 MIN_CHUNK_BYTES = 1 << 10
@@ -67,13 +69,14 @@ class Header:
     salt: bytes
     commitment: bytes = bytes(32)
     chunk_bytes: int = CHUNK_BYTES
+    flags: int = 0
 
     def pack(self) -> bytes:
         return _LAYOUT.pack(
             MAGIC,
             VERSION,
             SUITE,
-            KNOWN_FLAGS,
+            self.flags,
             self.chunk_bytes,
             self.sealing,
             self.kind,
@@ -112,7 +115,7 @@ def parse_header(raw: bytes, where: str) -> Header:
         raise UnsupportedFormatError(
             "the object needs a reader that knows more",
             where=where,
-            why=f"version {version}, suite {suite}, flags {flags:#x}; this reader knows version 1, suite 1, no flags",
+            why=f"version {version}, suite {suite}, flags {flags:#x}; this reader knows version 1, suite 1, flags {KNOWN_FLAGS:#x}",
             do="read it with a newer seawall; if there is none, the header was altered and another copy is needed",
         )
     if chunk_bytes & (chunk_bytes - 1) or not MIN_CHUNK_BYTES <= chunk_bytes <= MAX_CHUNK_BYTES:
@@ -122,4 +125,4 @@ def parse_header(raw: bytes, where: str) -> Header:
     if number and kind not in (ObjectKind.FILE, ObjectKind.BATCH):
         # Their names have no number, so two headers would go by one name.
         raise CorruptError("the header numbers an object of which there is one only", where=where, why=f"kind {kind}, number {number}")
-    return Header(sealing, ObjectKind(kind), number, signer, salt, commitment, chunk_bytes)
+    return Header(sealing, ObjectKind(kind), number, signer, salt, commitment, chunk_bytes, flags)

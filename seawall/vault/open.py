@@ -11,7 +11,8 @@ from hashlib import sha256
 from seawall.errors import CorruptError, KeyMissingError, TrustError, UsageError
 from seawall.kernels.crc64 import crc64
 from seawall.vault import codecs
-from seawall.vault.header import HEADER_BYTES, Header, parse_header
+from seawall.vault.header import DERIVED_FLAG, HEADER_BYTES, Header, parse_header
+from seawall.vault.planes import Earlier, Unpacked, unpack_planes
 from seawall.vault.records import OVERHEAD_BYTES, TAG_BYTES, RecordCipher, derive
 from seawall.vault.signing import PublicKey
 from seawall.vault.tail import (
@@ -29,6 +30,8 @@ from seawall.vault.tail import (
 
 Resolve = Callable[[str], PublicKey | None]
 """From a key id (hex) to the public key of a writer that counts here, or None."""
+ReadInto = Callable[[int, memoryview], int]
+"""Fills a buffer with an object's stored bytes from an offset; the number of bytes that were there."""
 
 TAIL_GUESS_BYTES = 64 << 10
 """Read from the end at first: holds the tail of an object of up to 14 GiB, so that most frames cost two reads."""
@@ -172,25 +175,38 @@ class Opener:
         if len(frame.leaves) != max(1, -(-self.footer.length // chunk)):
             raise CorruptError("the number of records does not fit the length", where=frame.where)
 
-    def open_record(self, number: int, record: memoryview, out: memoryview) -> memoryview | bytes:
+    def open_record(self, number: int, record: memoryview, out: memoryview, earlier: Earlier) -> memoryview | bytes:
         """The plaintext of record ``number``; ``out`` is scratch of at least the record's length.
+
+        ``earlier`` is asked for plaintext before the record where bytes of it are derived from there (:class:`EarlierRecords`).
 
         Authenticity within the object is AES-GCM's. Whoever holds the data key could still forge a record, so a
         reader of one range also calls :meth:`Frame.check_record`, and a reader of the whole compares the footer's digest, which is signed.
         """
+        return self._unpacked(number, record, out, earlier).chunk
+
+    def open_hollow(self, number: int, record: memoryview, out: memoryview) -> Unpacked:
+        """The same without what is derived: those parts are zeros, and named."""
+        return self._unpacked(number, record, out, None)
+
+    def _unpacked(self, number: int, record: memoryview, out: memoryview, earlier: Earlier | None) -> Unpacked:
         last = number == len(self.frame.leaves) - 1
         packed = self._cipher.open_into(number, last, record, out) if len(record) == self.frame.leaves[number].length else None
         if packed is None:
             raise DamagedRecordError(self.frame.where, (number,), "its authentication tag disagrees")
         expected = self.plaintext_bytes(number)
         try:
+            if packed[0] == codecs.Packing.PLANES:
+                at, may_derive = number * self.frame.header.chunk_bytes, bool(self.frame.header.flags & DERIVED_FLAG)
+                return unpack_planes(packed[1:], expected, at, may_derive, earlier)
             chunk = codecs.unpack(packed[0], packed[1:], expected)
         except CorruptError as error:
-            error.where = f"{self.frame.where} record {number}"
+            # One of another record, that this one is derived from, has said where.
+            error.where = error.where or f"{self.frame.where} record {number}"
             raise
         if len(chunk) != expected:
             raise CorruptError("a record holds another length than its place asks for", where=f"{self.frame.where} record {number}")
-        return chunk
+        return Unpacked(memoryview(chunk))
 
     def plaintext_bytes(self, number: int) -> int:
         """How many bytes of plaintext record ``number`` holds: a whole chunk, except the last."""
@@ -205,21 +221,53 @@ class Opener:
         chunk = self.frame.header.chunk_bytes
         return range(start // chunk, -(-end // chunk)) if start < end else range(0)
 
-    def read_range(self, start: int, length: int, read_into: Callable[[int, memoryview], int]) -> Iterator[bytes]:
+    def read_range(self, start: int, length: int, read_into: ReadInto) -> Iterator[bytes]:
         """A range of the plaintext, record by record, each verified against the signed leaf before it is opened."""
         return self.read_records(self.records_of(start, length), start, length, read_into)
 
-    def read_records(self, numbers: Sequence[int], start: int, length: int, read_into: Callable[[int, memoryview], int]) -> Iterator[bytes]:
+    def read_records(self, numbers: Sequence[int], start: int, length: int, read_into: ReadInto) -> Iterator[bytes]:
         """What these records hold of a range, each verified as above."""
+        earlier = EarlierRecords(self, read_into)
         for number in numbers:
-            leaf = self.frame.leaves[number]
-            record = memoryview(bytearray(leaf.length))
-            count = read_into(self.frame.offsets[number], record)
-            if count != leaf.length or not self.frame.check_record(number, record):
-                raise DamagedRecordError(self.frame.where, (number,), "its bytes are not those that were signed")
-            chunk = self.open_record(number, record, memoryview(bytearray(max(leaf.length - TAG_BYTES, 1))))
+            record, out = self.read_checked(number, read_into)
+            chunk = self.open_record(number, record, out, earlier)
             first = number * self.frame.header.chunk_bytes
             yield bytes(chunk[max(0, start - first) : start + length - first])
+
+    def read_checked(self, number: int, read_into: ReadInto) -> tuple[memoryview, memoryview]:
+        """The stored bytes of a record, verified against its signed leaf, and scratch to open it with."""
+        leaf = self.frame.leaves[number]
+        record = memoryview(bytearray(leaf.length))
+        count = read_into(self.frame.offsets[number], record)
+        if count != leaf.length or not self.frame.check_record(number, record):
+            raise DamagedRecordError(self.frame.where, (number,), "its bytes are not those that were signed")
+        return record, memoryview(bytearray(max(leaf.length - TAG_BYTES, 1)))
+
+
+class EarlierRecords:
+    """Reads again what derived bytes come from; see :data:`Earlier`. Keeps the record that it read last."""
+
+    def __init__(self, opener: Opener, read_into: ReadInto) -> None:
+        self._opener = opener
+        self._read_into = read_into
+        self._last = -1
+        self._record = Unpacked(memoryview(b""))
+
+    def __call__(self, start: int, length: int) -> bytes:
+        """Raises :class:`DamagedRecordError` for a damaged record, :class:`CorruptError` for bytes that are derived themselves."""
+        found = []
+        for number in self._opener.records_of(start, length):
+            if number != self._last:
+                record, out = self._opener.read_checked(number, self._read_into)
+                self._record, self._last = self._opener.open_hollow(number, record, out), number
+            first = number * self._opener.frame.header.chunk_bytes
+            begin, end = max(0, start - first), min(start + length - first, len(self._record.chunk))
+            if any(max(part.start, begin) < min(part.stop, end) for part in self._record.hollow):
+                raise CorruptError(
+                    "bytes are derived from bytes that are derived themselves", where=f"{self._opener.frame.where} record {number}"
+                )
+            found.append(self._record.chunk[begin:end])
+        return b"".join(found)
 
 
 MAX_DOCUMENT_BYTES = 4 << 30

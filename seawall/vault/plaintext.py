@@ -10,7 +10,8 @@ from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.inventory import Inventory
 from seawall.vault.names import posix_bytes
 from seawall.vault.objects import Row
-from seawall.vault.open import Frame, Opener
+from seawall.vault.open import EarlierRecords, Frame, Opener, ReadInto
+from seawall.vault.planes import Earlier
 from seawall.vault.sealing import WHOLE_BYTES, Sealing, read_whole
 
 REQUEST_BYTES = (16 << 20) + 64
@@ -33,20 +34,28 @@ def open_file(sealing: Sealing, inventory: Inventory, number: int, data_key: byt
 
 
 def plaintext_of(
-    sealing: Sealing, inventory: Inventory, number: int, data_key: bytes, pool: ThreadPoolExecutor, buffers: PartBuffers
+    sealing: Sealing,
+    inventory: Inventory,
+    number: int,
+    data_key: bytes,
+    pool: ThreadPoolExecutor,
+    buffers: PartBuffers,
+    earlier: Earlier | None = None,
 ) -> Iterator[bytes | memoryview]:
     """The plaintext of one file, record by record, each authenticated; the caller compares the digest of the whole, which is signed.
 
-    Chunks are lent until the next one is asked for.
+    Chunks are lent until the next one is asked for. ``earlier`` is for who keeps them: derived weights are then rebuilt from there, and
+    their master's records are not read twice.
     """
     row, opener, raw = open_file(sealing, inventory, number, data_key)
+    earlier = earlier or EarlierRecords(opener, _reads(sealing, sealing.key_of(row), raw))
     frame = opener.frame
     spans = [(start, leaf.length) for start, leaf in zip(frame.offsets, frame.leaves, strict=True)]
     out = fresh_buffer(max(length for _, length in spans))
     if raw is not None:
         view = memoryview(raw)
         for index, (start, length) in enumerate(spans):
-            yield opener.open_record(index, view[start : start + length], out)
+            yield opener.open_record(index, view[start : start + length], out, earlier)
         return
     runs = _runs(frame)
     places = [(frame.offsets[run.start], sum(frame.leaves[index].length for index in run)) for run in runs]
@@ -54,7 +63,7 @@ def plaintext_of(
         at = 0
         for index in run:
             length = frame.leaves[index].length
-            yield opener.open_record(index, stored[at : at + length], out)
+            yield opener.open_record(index, stored[at : at + length], out, earlier)
             at += length
 
 
@@ -79,6 +88,16 @@ def find_file(inventory: Inventory, name: str) -> int:
 
 def read_range(sealing: Sealing, inventory: Inventory, number: int, data_key: bytes, start: int, length: int) -> Iterator[bytes]:
     """A range of one file alone: only the records that hold it are read, each verified against its signed leaf."""
-    row, opener, _ = open_file(sealing, inventory, number, data_key)
-    key = sealing.key_of(row)
-    return opener.read_range(start, length, lambda at, buffer: sealing.store.read_into(key, at, buffer))
+    row, opener, raw = open_file(sealing, inventory, number, data_key)
+    return opener.read_range(start, length, _reads(sealing, sealing.key_of(row), raw))
+
+
+def _reads(sealing: Sealing, key: str, raw: bytes | None) -> ReadInto:
+    """Reads an object: from ``raw`` where that is all of it, else from the store."""
+
+    def from_memory(at: int, buffer: memoryview) -> int:
+        piece = memoryview(raw or b"")[at : at + len(buffer)]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    return from_memory if raw is not None else lambda at, buffer: sealing.store.read_into(key, at, buffer)

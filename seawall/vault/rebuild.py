@@ -13,6 +13,7 @@ from seawall.vault.drivers import drivers_here
 from seawall.vault.inventory import Inventory, InventoryFile
 from seawall.vault.names import posix_bytes, stays_inside
 from seawall.vault.plaintext import plaintext_of
+from seawall.vault.planes import Earlier
 from seawall.vault.sealing import Sealing
 
 BUFFER_BYTES = 9 << 20
@@ -76,9 +77,11 @@ def _rebuild_file(
         path = tree / file.name
         fresh = path.with_name(f".{number}{suffix}")
         descriptor = _create(fresh, file.name)
+    # What was written comes back from the page cache; without a file it is read from the store again.
+    earlier = None if descriptor is None else _reads_back(descriptor, file.name)
     try:
         with _naming(file.name):
-            for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers):
+            for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers, earlier):
                 digest.update(chunk)
                 if observe is not None:
                     observe(number, at, memoryview(chunk))
@@ -99,6 +102,21 @@ def _rebuild_file(
         with _writing(file.name):
             os.rename(fresh, path)
     progress(0, 1)
+
+
+def _reads_back(descriptor: int, name: str) -> Earlier:
+    """What was written to a file so far. The digest of the whole would tell if somebody changed it meanwhile."""
+
+    def earlier(start: int, length: int) -> bytes:
+        with _writing(name):
+            found = os.pread(descriptor, length, start)
+        if len(found) != length:
+            raise SeawallError(
+                "a rebuilt file cannot be read back", where=name, why=f"{len(found)} of {length} bytes", do="then run it again"
+            )
+        return found
+
+    return earlier
 
 
 def _free_suffix(inventory: Inventory) -> str:
@@ -134,7 +152,7 @@ def _writing(name: str) -> Iterator[None]:
 def _create(path: Path, name: str) -> int:
     # What is there is no link: it would be written through, to wherever it leads.
     with _writing(name):
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def finish_tree(tree: Path, inventory: Inventory) -> None:

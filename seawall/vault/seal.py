@@ -6,23 +6,29 @@ nonce never meet two plaintexts.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from seawall.errors import SourceChangedError, UsageError
 from seawall.kernels.crc64 import combine, crc64
 from seawall.stores.part_buffers import fresh_buffer
-from seawall.vault import codecs
-from seawall.vault.header import CHUNK_BYTES, HEADER_BYTES, Header, ObjectKind, object_name
+from seawall.vault.codecs import Codec, Packing
+from seawall.vault.derived import DerivedProof, Pair
+from seawall.vault.element_runs import ElementRuns
+from seawall.vault.header import CHUNK_BYTES, DERIVED_FLAG, HEADER_BYTES, Header, ObjectKind, object_name
+from seawall.vault.planes import PlanePacker
 from seawall.vault.records import OVERHEAD_BYTES, RecordCipher, derive
 from seawall.vault.signing import SigningKey
 from seawall.vault.tail import MAX_NAME_BYTES, MAX_RECORDS, TRAILER_BYTES, Footer, Leaf, Trailer, leaf_root, pack_leaves, signed_statement
+from seawall.vault.zstd_frames import pack_frame
 
 PART_BYTES = 8 << 20
 """Smallest part of a larger object. Parts hold whole records."""
 MAX_PARTS = 9000
 """S3 allows 10,000 parts; the part size grows with the object so that there are fewer."""
+_CHUNK_AT = 64
+"""Where the chunk begins in its buffer, the packing byte before it: elements are read at their own alignment, a cache line's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +73,28 @@ class Sealer:
         plaintext_bytes: int,
         data_key: bytes,
         signing_key: SigningKey,
-        codec: codecs.Codec = codecs.Codec.NONE,
+        codec: Codec = Codec.NONE,
         chunk_bytes: int = CHUNK_BYTES,
+        runs: ElementRuns | None = None,
+        pairs: Sequence[Pair] = (),
     ) -> None:
+        """``runs`` says where tensors lie, ``pairs`` which of them may be derived; both are for codecs of byte planes."""
         if len(name) > MAX_NAME_BYTES or plaintext_bytes > MAX_RECORDS * chunk_bytes:
             raise UsageError(
                 "a file is too large, or its name too long, for one sealed object",
                 where=os.fsdecode(name)[:200],
                 why=f"{plaintext_bytes} bytes in records of {chunk_bytes}, at most {MAX_RECORDS} records",
             )
-        bare = Header(sealing, kind, number, bytes.fromhex(signing_key.key_id), os.urandom(32), chunk_bytes=chunk_bytes)
+        derives = codec.derives and bool(pairs)
+        flags = DERIVED_FLAG if derives else 0
+        bare = Header(sealing, kind, number, bytes.fromhex(signing_key.key_id), os.urandom(32), chunk_bytes=chunk_bytes, flags=flags)
         keys = derive(data_key, bare)
-        self._header = Header(sealing, kind, number, bare.signer, bare.salt, keys.commitment, chunk_bytes).pack()
+        self._header = replace(bare, commitment=keys.commitment).pack()
         self._cipher = RecordCipher(keys)
         self._chunk_bytes = chunk_bytes
         self._codec = codec
+        proof = DerivedProof(pairs, chunk_bytes) if derives else None
+        self._planes = PlanePacker(runs or ElementRuns(), codec, proof) if codec.has_planes else None
         self._name = name
         self._plaintext_bytes = plaintext_bytes
         self._signing_key = signing_key
@@ -109,7 +122,7 @@ class Sealer:
         offset while it is in the cache. Raises :class:`SourceChangedError` when the plaintext is shorter or longer than it was said to be.
         """
         size, chunk_bytes = self._plaintext_bytes, self._chunk_bytes
-        scratch = fresh_buffer(1 + min(size, chunk_bytes))
+        scratch = fresh_buffer(_CHUNK_AT + min(size, chunk_bytes))
         plaintext_digest = sha256()
         leaves: list[Leaf] = []
         capacity = self.part_capacity(part_bytes)
@@ -119,13 +132,13 @@ class Sealer:
         at = 0
         while True:
             length = min(chunk_bytes, size - at)
-            chunk = scratch[1 : 1 + length]
+            chunk = scratch[_CHUNK_AT : _CHUNK_AT + length]
             _fill(read_into, chunk, at, self._name)
             plaintext_digest.update(chunk)
             if observe is not None:
                 observe(at, chunk)
             last = at + length == size
-            record_bytes = self._cipher.seal_into(len(leaves), last, self._pack(scratch, length), buffer[used:])
+            record_bytes = self._cipher.seal_into(len(leaves), last, self._pack(at, scratch, length), buffer[used:])
             leaves.append(Leaf(record_bytes, sha256(buffer[used : used + record_bytes]).digest()))
             used += record_bytes
             at += length
@@ -163,14 +176,19 @@ class Sealer:
         )
         yield Part(number, start, buffer[: used + TRAILER_BYTES], part_crc, True)
 
-    def _pack(self, scratch: memoryview, length: int) -> memoryview | bytes:
-        """Codec byte and packed chunk; a chunk that does not shrink is stored as it is."""
-        if self._codec == codecs.Codec.ZSTD and length:
-            packed = codecs.zstd_pack(scratch[1 : 1 + length])
-            if len(packed) < length:
-                return b"".join((bytes((codecs.Codec.ZSTD,)), packed))
-        scratch[0] = codecs.Codec.NONE
-        return scratch[: 1 + length]
+    def _pack(self, at: int, scratch: memoryview, length: int) -> memoryview | bytes:
+        """Packing byte and packed chunk; a chunk that does not shrink is stored as it is."""
+        chunk = scratch[_CHUNK_AT : _CHUNK_AT + length]
+        if self._planes is not None:
+            planes = self._planes.pack(at, chunk)
+            if planes is not None:
+                return planes
+        elif self._codec == Codec.ZSTD and length:
+            frame = pack_frame(chunk)
+            if len(frame) < length:
+                return b"".join((bytes((Packing.ZSTD,)), frame))
+        scratch[_CHUNK_AT - 1] = Packing.NONE
+        return scratch[_CHUNK_AT - 1 : _CHUNK_AT + length]
 
 
 def _fill(read_into: Callable[[memoryview], int], chunk: memoryview, at: int, name: bytes) -> None:
@@ -189,7 +207,7 @@ def _fill(read_into: Callable[[memoryview], int], chunk: memoryview, at: int, na
 
 def seal_bytes(
     plaintext: bytes, *, sealing: bytes, kind: ObjectKind, number: int, name: bytes, data_key: bytes, signing_key: SigningKey,
-    codec: codecs.Codec = codecs.Codec.ZSTD, chunk_bytes: int = CHUNK_BYTES,
+    codec: Codec = Codec.ZSTD, chunk_bytes: int = CHUNK_BYTES, runs: ElementRuns | None = None, pairs: Sequence[Pair] = (),
 ) -> tuple[bytes, SealedObject]:  # fmt: skip
     """Seal something small that is in memory: a plan, a batch, an inventory."""
     sealer = Sealer(
@@ -202,6 +220,8 @@ def seal_bytes(
         signing_key=signing_key,
         codec=codec,
         chunk_bytes=chunk_bytes,
+        runs=runs,
+        pairs=pairs,
     )
     view, at = memoryview(plaintext), 0
 

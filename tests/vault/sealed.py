@@ -1,9 +1,12 @@
 """Sealing in memory with small records, for the tests of the vault."""
 
+from collections.abc import Sequence
 from hashlib import sha256
 
 from seawall.kernels.crc64 import crc64
 from seawall.vault.codecs import Codec
+from seawall.vault.derived import Pair
+from seawall.vault.element_runs import ElementRuns
 from seawall.vault.header import ObjectKind
 from seawall.vault.open import Frame, Opener, read_frame
 from seawall.vault.seal import Part, SealedObject, Sealer
@@ -19,7 +22,10 @@ def resolve(key_id: str) -> PublicKey | None:
     return KEYS.writer.public if key_id == KEYS.writer.key_id else None
 
 
-def sealer_of(nbytes: int, codec: Codec = Codec.NONE, name: bytes = b"a file", chunk_bytes: int = CHUNK_BYTES) -> Sealer:
+def sealer_of(
+    nbytes: int, codec: Codec = Codec.NONE, name: bytes = b"a file", chunk_bytes: int = CHUNK_BYTES,
+    runs: ElementRuns | None = None, pairs: Sequence[Pair] = (),
+) -> Sealer:  # fmt: skip
     return Sealer(
         sealing=SEALING,
         kind=ObjectKind.FILE,
@@ -30,6 +36,8 @@ def sealer_of(nbytes: int, codec: Codec = Codec.NONE, name: bytes = b"a file", c
         signing_key=KEYS.writer,
         codec=codec,
         chunk_bytes=chunk_bytes,
+        runs=runs,
+        pairs=pairs,
     )
 
 
@@ -48,10 +56,11 @@ class Source:
 
 
 def sealed(
-    plaintext: bytes, codec: Codec = Codec.NONE, part_bytes: int = 1 << 23, most: int = 1 << 30
-) -> tuple[bytes, SealedObject, list[int]]:
+    plaintext: bytes, codec: Codec = Codec.NONE, part_bytes: int = 1 << 23, most: int = 1 << 30,
+    runs: ElementRuns | None = None, pairs: Sequence[Pair] = (),
+) -> tuple[bytes, SealedObject, list[int]]:  # fmt: skip
     """The object, its facts, and the lengths of its parts. Every part is checked on the way."""
-    sealer = sealer_of(len(plaintext), codec)
+    sealer = sealer_of(len(plaintext), codec, runs=runs, pairs=pairs)
     whole, lengths = b"", []
     capacity = sealer.part_capacity(part_bytes)
     parts: list[Part] = []

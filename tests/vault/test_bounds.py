@@ -9,7 +9,7 @@ import pytest
 
 from seawall.errors import CorruptError, KeyMissingError, SeawallError
 from seawall.testing.memory import MemoryStore
-from seawall.vault import codecs, manifest, objects, wraps
+from seawall.vault import codecs, manifest, objects, wraps, zstd_frames
 from seawall.vault.header import HEADER_BYTES
 from seawall.vault.open import TAIL_GUESS_BYTES, read_frame
 from seawall.vault.recipients import KeyringKey
@@ -23,7 +23,7 @@ FOLDER = f"runs/{INDEX['run']}/sealings/{COPIES['plain']['sealing']}/"
 
 
 def test_a_frame_that_declares_more_than_its_chunk_is_not_inflated() -> None:
-    frame = codecs.zstd_pack(memoryview(bytes(64 << 20)))
+    frame = zstd_frames.pack_frame(memoryview(bytes(64 << 20)))
     tracemalloc.start()
     try:
         with pytest.raises(CorruptError, match="impossible size"):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from seawall.errors import SeawallError
-from seawall.vault import codecs, dsse, manifest, receipt, wraps
+from seawall.vault import codecs, dsse, manifest, receipt, wraps, zstd_frames
 from seawall.vault.batch import decode_batch
 from seawall.vault.codecs import Codec
 from seawall.vault.header import parse_header
@@ -98,7 +98,7 @@ TARGETS: dict[str, Target] = {
     "tail": Target(SEALED[TAIL_AT:-80], lambda raw: parse_tail(raw, TAIL_AT, "fuzz")),
     "footer": Target(Footer(b"a name", 3000, bytes(32)).pack(), lambda raw: parse_footer(raw, "fuzz")),
     "object": Target(SEALED, open_all),
-    "zstd": Target(codecs.zstd_pack(memoryview(text(1024))), lambda raw: codecs.unpack(Codec.ZSTD, memoryview(raw), 1024)),
+    "zstd": Target(zstd_frames.pack_frame(memoryview(text(1024))), lambda raw: codecs.unpack(Codec.ZSTD, memoryview(raw), 1024)),
     "plan": Target(PLAIN.plan.encode(), lambda raw: decode_plan(raw, "fuzz"), mutated_document),
     "inventory": Target(PLAIN.inventory.encode(), lambda raw: decode_inventory(raw, "fuzz"), mutated_document),
     "inventory bytes": Target(PLAIN.inventory.encode(), lambda raw: decode_inventory(raw, "fuzz")),
