@@ -29,7 +29,7 @@ class PlanSyncOperator(SeawallOperator):
     def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.protect.checkpoint_source import read_source
         from seawall.protect.planning import Unchanged, plan_sync
-        from seawall.vault.codecs import Codec
+        from seawall.vault.codecs import codec_named
 
         settings = site.run(self.run)
         source = read_source(
@@ -49,7 +49,7 @@ class PlanSyncOperator(SeawallOperator):
             recipients=site.recipients(),
             unwrappers=site.unwrappers(),
             signing_key=site.signing_key("writer"),
-            codec=Codec[settings.codec.upper()],
+            codec=codec_named(settings.codec),
             batch_bytes=settings.batch_bytes,
         )
         unchanged = isinstance(planned, Unchanged)

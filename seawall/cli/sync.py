@@ -7,14 +7,16 @@ import typer
 
 from seawall.cli.options import ConfigOption, DryRunOption, JsonOption, RunArgument
 from seawall.cli.output import TransferProgress, emit, human_bytes, say, warn
-from seawall.errors import StoreError, UsageError
+from seawall.errors import StoreError
 
 
 def sync(
     run: RunArgument,
     path: Annotated[Path | None, typer.Option("--path", help="A checkpoint or run folder, instead of the configured one.")] = None,
     step: Annotated[int | None, typer.Option("--step", help="The checkpoint of this step.", min=0)] = None,
-    codec: Annotated[str | None, typer.Option("--codec", help="none or zstd, instead of the configured one.")] = None,
+    codec: Annotated[
+        str | None, typer.Option("--codec", help="none, zstd, fast, balanced or small, instead of the configured one.")
+    ] = None,
     as_opaque: Annotated[bool, typer.Option("--as-opaque", help="Seal what is no good checkpoint as plain files.")] = False,
     dry_run: DryRunOption = False,
     config: ConfigOption = None,
@@ -27,12 +29,11 @@ def sync(
     from seawall.protect.checkpoint_source import read_source
     from seawall.protect.sync import SyncKeys
     from seawall.protect.sync import sync as take
-    from seawall.vault.codecs import Codec
+    from seawall.vault.codecs import codec_named
 
     site = Site(find_config(config))
     settings = site.run(run)
-    if codec not in (None, "none", "zstd"):
-        raise UsageError("there is no such codec", where=str(codec), do="use none or zstd")
+    packing = codec_named(codec or settings.codec)
     where = str(path or site.source_folder(run))
     if step is not None:
         steps = dict(find_checkpoints(where))
@@ -61,7 +62,7 @@ def sync(
             coordination=site.coordination.store,
             keys=keys,
             clock=site.clock,
-            codec=Codec[(codec or settings.codec).upper()],
+            codec=packing,
             batch_bytes=settings.batch_bytes,
             transfers=site.config.transfer.transfers,
             mirrors_behind=(*report.behind, *report.unreachable),

@@ -27,7 +27,8 @@ class RunSettings(BaseModel):
     required_level: str = "L3"
     """What a copy must be proved to before it counts as a recovery point."""
     exclude: tuple[str, ...] = DEFAULT_EXCLUDE
-    codec: Literal["none", "zstd"] = "none"
+    codec: Literal["none", "zstd", "fast", "balanced", "small"] = "fast"
+    """``fast``, ``balanced`` and ``small`` are byte planes; ``none`` is for links that are faster than a codec."""
     batch_bytes: int = Field(default=64 << 30, ge=1 << 20)
     """Bytes of plaintext that one task seals; 64 GiB take under half an hour at 300 Mbit/s."""
 

@@ -20,8 +20,10 @@ from seawall.protect.source_file import OpenSourceFile
 from seawall.stores.base import Stored
 from seawall.stores.part_buffers import PartBuffers
 from seawall.vault.batch import Batch, SealedFile, decode_batch
-from seawall.vault.codecs import Codec
+from seawall.vault.codecs import Codec, codec_of_plan
+from seawall.vault.derived import CastCandidates, cast_candidates, find_pairs, least_derived_bytes
 from seawall.vault.drivers import drivers_here
+from seawall.vault.element_runs import ElementRuns, element_runs
 from seawall.vault.header import CHUNK_BYTES, ObjectKind, object_name
 from seawall.vault.objects import Row, row_of, row_of_frame
 from seawall.vault.open import Resolve, open_bytes
@@ -58,6 +60,11 @@ class _Work:
     chunk_bytes: int
     taken: Sequence[dict[Span, TakenSum]]
     """For each file what training said of its tensors."""
+    codec: Codec
+    runs: dict[int, ElementRuns]
+    """For codecs of byte planes: where the tensors of each file lie."""
+    candidates: dict[int, CastCandidates]
+    """For codecs that derive weights: the tensors of each file that may be the cast of another."""
 
     def check_taken(self, number: int, spans: Sequence[Span], sums: PieceSums) -> None:
         check_taken(self.assignment.plan.files[number].name, spans, sums.result(), self.taken[number])
@@ -85,15 +92,21 @@ def seal_batch(
     if assignment.resumed and (done := _finished_batch(assignment, places, key, number, resolve)):
         progress(sum(plan.files[f.number].size for f in done.batch.files), len(done.batch.files))
         return done
-    spans = spans_of(plan.tensors, [file.size for file in plan.files])
+    codec = codec_of_plan(plan.codec, assignment.folder + object_name(ObjectKind.PLAN, 0))
+    sizes, numbers = [file.size for file in plan.files], plan.numbers_of(number)
+    spans = spans_of(plan.tensors, sizes)
     behind = Behind()
     with ExitStack() as stack:
         senders = stack.enter_context(ThreadPoolExecutor(transfers, "sender"))
         drivers = stack.enter_context(ThreadPoolExecutor(min(drivers_here(), transfers), "driver"))
         buffers = PartBuffers(transfers * (chunk_bytes + (1 << 20)))
-        taken = taken_sums(plan.tensors, len(plan.files))
-        work = _Work(assignment, places, source, signing_key, resolve, senders, buffers, behind, progress, chunk_bytes, taken)
-        futures = [drivers.submit(_seal_file, work, file, spans[file]) for file in plan.numbers_of(number)]
+        work = _Work(
+            assignment, places, source, signing_key, resolve, senders, buffers, behind, progress, chunk_bytes,
+            taken_sums(plan.tensors, len(plan.files)), codec,
+            element_runs(plan.tensors, sizes, numbers) if codec.has_planes else {},
+            cast_candidates(plan.tensors, sizes, numbers) if codec.derives else {},
+        )  # fmt: skip
+        futures = [drivers.submit(_seal_file, work, file, spans[file]) for file in numbers]
         try:
             results = [future.result()() for future in futures]
         except BaseException:
@@ -132,17 +145,6 @@ def _seal_file(work: _Work, number: int, spans: Sequence[Span]) -> Callable[[], 
             work.progress(planned.size, 1)
             return lambda: result
     sums = PieceSums(spans)
-    sealer = Sealer(
-        sealing=plan.sealing,
-        kind=ObjectKind.FILE,
-        number=number,
-        name=os.fsencode(planned.name),
-        plaintext_bytes=planned.size,
-        data_key=work.assignment.data_key,
-        signing_key=work.signing_key,
-        codec=Codec(plan.codec),
-        chunk_bytes=work.chunk_bytes,
-    )
 
     def observe(at: int, chunk: memoryview) -> None:
         sums.observe(at, chunk)
@@ -161,6 +163,20 @@ def _seal_file(work: _Work, number: int, spans: Sequence[Span]) -> Callable[[], 
             source.check_unchanged()
             work.check_taken(number, spans, sums)
 
+        candidates, least = work.candidates.get(number), least_derived_bytes(work.chunk_bytes)
+        sealer = Sealer(
+            sealing=plan.sealing,
+            kind=ObjectKind.FILE,
+            number=number,
+            name=os.fsencode(planned.name),
+            plaintext_bytes=planned.size,
+            data_key=work.assignment.data_key,
+            signing_key=work.signing_key,
+            codec=work.codec,
+            chunk_bytes=work.chunk_bytes,
+            runs=work.runs.get(number),
+            pairs=() if candidates is None else find_pairs(candidates, source.read_at, least),
+        )
         parts = sealer.parts(source.read_into, take, part_bytes_for(planned.size), observe)
         try:
             first = next(parts)

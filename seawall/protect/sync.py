@@ -28,7 +28,7 @@ def sync(
     coordination: Store,
     keys: SyncKeys,
     clock: Clock,
-    codec: Codec = Codec.NONE,
+    codec: Codec = Codec.FAST,
     batch_bytes: int = 64 << 30,
     transfers: int = 16,
     mirrors_behind: Collection[str] | None = None,
