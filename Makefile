@@ -13,8 +13,9 @@ KEY := $(shell { pwd -P; cat pyproject.toml constraints.txt; } | cksum | tr -d '
 STAMP := .venv/.installed-$(KEY)
 # How many processes the tests use.
 WORKERS ?= 2
-# System packages by apt. The core needs none; the tests of the kernels run them in a simulator that g++ compiles.
-SYSTEM_PACKAGES ?= g++
+# System packages by apt. The core needs none; the tests of the kernels run them in a simulator that g++ compiles, those of alerts talk to
+# a real Alertmanager and hand the rules to promtool. Where one of these is missing, its tests are skipped and say so.
+SYSTEM_PACKAGES ?= g++ prometheus prometheus-alertmanager
 
 .PHONY: help venv quickstart demo up down test test-all nightly lint kernels format deps bench constraints clean
 
