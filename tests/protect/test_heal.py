@@ -1,158 +1,25 @@
 """A damaged copy is made whole from what the copies together hold, by public keys alone; what they do not hold changes nothing."""
 
-import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seawall.errors import KeyMissingError, NoSuchCopyError, StoreRefusedError, StoreUnavailableError
+from seawall.errors import KeyMissingError, NoSuchCopyError, StoreRefusedError
 from seawall.log.records import list_records, read_record
-from seawall.log.state import CommitRecord
 from seawall.protect.acts import OUTCOME, RESPONSE, any_role
-from seawall.protect.heal import Healed, HealError, heal
-from seawall.protect.heal_receipt import read_receipts
-from seawall.protect.place import Place
+from seawall.protect.heal import HealError
 from seawall.protect.restore import restore
-from seawall.stores.base import Store
 from seawall.testing.counting import CountingStore
 from seawall.testing.faulty import FaultyStore
-from seawall.testing.memory import MemoryStore
 from seawall.vault.header import HEADER_BYTES
-from seawall.vault.identity import sealing_folder
-from seawall.vault.sealing import read_sealing
 from seawall.vault.signing import SigningKey
 from seawall.vault.tail import TRAILER_BYTES
-from seawall.verify.check import check_copy
-from seawall.verify.levels import Level
-from seawall.verify.receipts import receipt_signers
-from tests.protect.little_site import RUN, LittleSite, tree, write_checkpoint
-
-MIB = 1 << 20
-RECORD_BYTES = 8 * MIB + 1 + 16
-"""A stored record of a whole chunk: codec byte and authentication tag more."""
-# Files by name: _COMMITTED, empty, large, small.
-EMPTY, LARGE, SMALL = "file-1.sea", "file-2.sea", "file-3.sea"
-Change = Callable[[bytes], bytes | None]
-
-
-@dataclass
-class Copies:
-    """A checkpoint with whole copies in ``a``, ``b`` and ``c``; ``c`` is the coordination store."""
-
-    site: LittleSite
-    commit: CommitRecord
-    source: Path
-
-    @property
-    def folder(self) -> str:
-        return sealing_folder(RUN, bytes.fromhex(self.commit.sealing))
-
-    def memory(self, name: str) -> MemoryStore:
-        store = self.site.stores[name]
-        assert isinstance(store, MemoryStore)
-        return store
-
-    def change(self, name: str, object_name: str, change: Change) -> None:
-        """Play a store that lost or altered an object."""
-        store, key = self.memory(name), self.folder + object_name
-        changed = change(store.objects[key])
-        if changed is None:
-            del store.objects[key]
-        else:
-            store._set(key, changed)
-
-    def heal(self, name: str = "a", others: Sequence[str] = ("b", "c"), **options: Any) -> Healed:
-        places = [self.site.place(other) for other in others]
-        wanted: dict[str, Any] = {"writer": self.site.keys["writer"], **options}
-        return heal(
-            self.site.view(),
-            self.commit,
-            self.site.place(name),
-            places,
-            coordination=self.site.stores["c"],
-            clock=self.site.clock,
-            transfers=4,
-            **wanted,
-        )
-
-    def damaged(self, name: str) -> set[str]:
-        """What a verifier without any secret key finds wrong."""
-        state = self.site.view().state
-        writers, operators = state.writer_of(self.commit), state.resolver("operator")
-        sealing = bytes.fromhex(self.commit.sealing)
-        findings = check_copy(self.site.stores[name], RUN, sealing, self.commit.manifest, writers, operators, Level.L2)
-        return {damage.object for finding in findings for damage in finding.damages}
-
-    def stored(self, name: str) -> dict[str, bytes]:
-        """The sealing's objects in a store, but its receipts."""
-        return {
-            key.removeprefix(self.folder): raw
-            for key, raw in self.memory(name).objects.items()
-            if key.startswith(self.folder) and "receipt-" not in key
-        }
-
-    def receipts(self, name: str) -> Any:
-        state = self.site.view().state
-        store = self.site.stores[name]
-        sealing = read_sealing(store, RUN, bytes.fromhex(self.commit.sealing), self.commit.manifest, state.writer_of(self.commit))
-        return read_receipts(self.site.place(name), sealing, receipt_signers(state))
-
-
-def new_copies(folder: Path) -> Copies:
-    site = LittleSite({name: MemoryStore(name) for name in "abc"})
-    site.open()
-    files = {"small": os.urandom(3000), "empty": b"", "large": os.urandom(17 * MIB)}
-    source = write_checkpoint(folder / "ck", files=files)
-    done = site.sync(source, places=("a", "b", "c"))
-    return Copies(site, site.view().state.commit_of(done.sealing), source)
-
-
-@pytest.fixture(scope="module")
-def sealed_once(tmp_path_factory: pytest.TempPathFactory) -> Copies:
-    return new_copies(tmp_path_factory.mktemp("copies"))
-
-
-@pytest.fixture
-def copies(sealed_once: Copies) -> Copies:
-    return fresh(sealed_once)
-
-
-def fresh(sealed_once: Copies) -> Copies:
-    """The same, in stores of their own that may be damaged."""
-    stores: dict[str, Store] = {}
-    for name in "abc":
-        fresh, old = MemoryStore(name), sealed_once.memory(name)
-        fresh.objects, fresh._arrived, fresh._changes = dict(old.objects), dict(old._arrived), old._changes
-        stores[name] = fresh
-    old_site = sealed_once.site
-    site = LittleSite(stores, root=old_site.root, keys=old_site.keys, keyring=old_site.keyring, recovery=old_site.recovery)
-    return Copies(site, sealed_once.commit, sealed_once.source)
-
-
-def flip(at: int) -> Change:
-    """One bit at byte ``at``, from the end if negative."""
-
-    def change(raw: bytes) -> bytes:
-        altered = bytearray(raw)
-        altered[at] ^= 0x10
-        return bytes(altered)
-
-    return change
-
-
-def gone(raw: bytes) -> None:
-    """The object is not there any more."""
-
-
-def in_record(number: int) -> Change:
-    """A flip inside a record of the large file."""
-    return flip(HEADER_BYTES + number * RECORD_BYTES + 5)
-
+from tests.protect.little_site import RUN, tree
+from tests.protect.three_copies import EMPTY, LARGE, MIB, RECORD_BYTES, SMALL, Change, Copies, flip, fresh, gone, in_record
+from tests.protect.three_copies import copies as copies
+from tests.protect.three_copies import sealed_once as sealed_once
 
 DAMAGES: dict[str, tuple[str, Change]] = {
     "a record of a large file": (LARGE, in_record(1)),
@@ -285,85 +152,6 @@ def test_the_act_is_reserved_and_finished(copies: Copies) -> None:
     assert record.signers == (copies.site.keys["writer"].key_id,)
     assert (record.body["response"], record.body["stores"]) == ("heal", [copies.site.place("a").id])
     assert SMALL in str(record.body["reason"])
-
-
-class TestWhatNoCopyHas:
-    """Nothing is overwritten, and the error names it."""
-
-    def _nothing_changed(self, copies: Copies, before: dict[str, bytes], missing: dict[str, tuple[int, ...]], **options: Any) -> None:
-        with pytest.raises(HealError) as caught:
-            copies.heal(**options)
-        assert caught.value.missing == missing
-        assert copies.memory("a").objects == before
-        assert not list(list_records(copies.site.stores["c"], RUN, RESPONSE))
-
-    def test_a_record(self, copies: Copies) -> None:
-        for name in "abc":
-            copies.change(name, LARGE, in_record(1))
-        copies.change("a", SMALL, flip(HEADER_BYTES))
-        self._nothing_changed(copies, dict(copies.memory("a").objects), {LARGE: (1,)})
-
-    def test_a_frame(self, copies: Copies) -> None:
-        for name in "abc":
-            copies.change(name, LARGE, flip(-3))
-        self._nothing_changed(copies, dict(copies.memory("a").objects), {LARGE: ()})
-
-    def test_an_object(self, copies: Copies) -> None:
-        for name in "abc":
-            copies.change(name, SMALL, gone)
-        copies.change("a", LARGE, in_record(0))
-        self._nothing_changed(copies, dict(copies.memory("a").objects), {SMALL: ()})
-
-    @pytest.mark.parametrize("name", ["manifest.json", "objects.json", "keys-1.json"])
-    def test_a_document(self, copies: Copies, name: str) -> None:
-        for store in "abc":
-            copies.change(store, name, flip(30))
-        self._nothing_changed(copies, dict(copies.memory("a").objects), {name: ()})
-
-    def test_a_missing_object_of_which_a_record_is_nowhere(self, copies: Copies) -> None:
-        """This shows only while it is copied: the damaged object beside it must not have been replaced by then."""
-        copies.change("a", LARGE, gone)
-        copies.change("a", SMALL, flip(HEADER_BYTES))
-        for name in "bc":
-            copies.change(name, LARGE, in_record(2))
-        before = copies.memory("a").objects[copies.folder + SMALL]
-        with pytest.raises(HealError) as caught:
-            copies.heal()
-        assert caught.value.missing == {LARGE: (2,)}
-        assert copies.memory("a").objects[copies.folder + SMALL] == before
-        assert copies.folder + LARGE not in copies.memory("a").objects
-        assert copies.receipts("a").highest == 1
-
-
-class TestSilence:
-    """A store that does not answer is neither good nor bad."""
-
-    def _silence(self, copies: Copies, name: str) -> None:
-        faulty = FaultyStore(copies.site.stores[name])
-        for method in ("get", "read_into", "head", "list"):
-            faulty.fail(method, StoreUnavailableError("no answer", where=name), times=None)
-        place = copies.site.place(name)
-        copies.site.stores[name] = faulty
-        copies.site._places[name] = Place(name, place.id, faulty)
-
-    def test_another_copy_does_it(self, copies: Copies) -> None:
-        copies.change("a", LARGE, in_record(1))
-        self._silence(copies, "b")
-        done = copies.heal()
-        assert done.repairs[0].sources == ("c",) and set(done.silent) == {"b"}
-        assert copies.damaged("a") == set()
-
-    def test_what_it_may_have_is_not_called_lost(self, copies: Copies) -> None:
-        for name in "ac":
-            copies.change(name, LARGE, in_record(1))
-        self._silence(copies, "b")
-        with pytest.raises(StoreUnavailableError, match="cannot be healed from the stores that answer"):
-            copies.heal()
-
-    def test_a_silent_copy_is_not_taken_for_a_damaged_one(self, copies: Copies) -> None:
-        self._silence(copies, "a")
-        with pytest.raises(StoreUnavailableError, match="no answer"):
-            copies.heal()
 
 
 @pytest.mark.parametrize("rightly", [True, False])
