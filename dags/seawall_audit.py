@@ -2,7 +2,7 @@
 
 A run at 07:00 (UTC) reports the day that ended seven hours before: what is proved up to six hours after a day's end counts, and clocks may
 differ by one. Days that are missing are filled in with a backfill, and days that are there are made again and compared; a difference
-fails the run. It sends nothing to anybody, and moves nothing.
+fails the run. A backfill sends nothing to anybody, and nothing is ever moved.
 """
 
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from seawall.operators.audit import AuditOperator
+from seawall.operators.notifiers import AlertmanagerNotifier, DingTalkNotifier
 from seawall.operators.roles import task_arguments
 from seawall.operators.runs import ListRunsOperator
 from seawall.operators.work import fail_with_upstream
@@ -29,6 +30,8 @@ with DAG(
         "start": Param("", type="string", title="Start", description="A day, or a moment with its zone.", section=_MORE),
         "end": Param("", type="string", title="End", description="The same; not part of the interval.", section=_MORE),
     },
+    on_failure_callback=[AlertmanagerNotifier(), DingTalkNotifier()],
+    on_success_callback=[AlertmanagerNotifier(resolved=True)],
     tags=["seawall"],
     doc_md=__doc__,
 ) as dag:

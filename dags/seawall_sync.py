@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronDataIntervalTimetable, Param, TriggerRule, task
 
 from seawall.operators.assets import CHECKPOINT_READY, SYNCED
+from seawall.operators.notifiers import AlertmanagerNotifier, DingTalkNotifier
 from seawall.operators.roles import task_arguments
 from seawall.operators.runs import ListRunsOperator
 from seawall.operators.sync import CommitOperator, FillOperator, PlanSyncOperator, SealBatchOperator
@@ -23,6 +24,8 @@ with DAG(
     max_active_runs=1,
     default_args=task_arguments("writer"),
     params={"run": Param("", type="string", title="Run", description="Only this run; empty for all of seawall.toml.")},
+    on_failure_callback=[AlertmanagerNotifier(), DingTalkNotifier()],
+    on_success_callback=[AlertmanagerNotifier(resolved=True)],
     tags=["seawall"],
     doc_md=__doc__,
 ) as dag:

@@ -12,6 +12,7 @@ from airflow.sdk import DAG, AssetOrTimeSchedule, CronDataIntervalTimetable, Par
 
 from seawall.operators.assets import SYNCED
 from seawall.operators.matrix import MatrixOperator, SettleOperator
+from seawall.operators.notifiers import AlertmanagerNotifier, DingTalkNotifier
 from seawall.operators.respond import HealOperator, RespondOperator
 from seawall.operators.roles import task_arguments
 from seawall.operators.runs import ListRunsOperator
@@ -42,6 +43,8 @@ with DAG(
             20, type="integer", minimum=0, title="Hours", description="Leave out what was looked at since; 0 for nothing."
         ),
     },
+    on_failure_callback=[AlertmanagerNotifier(), DingTalkNotifier()],
+    on_success_callback=[AlertmanagerNotifier(resolved=True)],
     tags=["seawall"],
     doc_md=__doc__,
 ) as dag:

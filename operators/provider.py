@@ -5,7 +5,7 @@ Imports nothing: every component reads it at its start.
 
 from typing import Any
 
-_OPERATORS = ("runs", "sync", "verify", "restore", "audit")
+_OPERATORS = ("runs", "sync", "verify", "matrix", "respond", "restore", "retention", "audit")
 
 
 def get_provider_info() -> dict[str, Any]:
@@ -60,7 +60,12 @@ def get_provider_info() -> dict[str, Any]:
     }
 
 
-_ROLES = {"writer": "a writer's key", "verifier": "a verifier's key", "restorer": "room for a checkpoint and a key that opens it"}
+_ROLES = {
+    "writer": "a writer's key",
+    "verifier": "a verifier's key",
+    "operator": "an operator's key",
+    "restorer": "room for a checkpoint and a key that opens it",
+}
 
 
 def _option(description: str) -> dict[str, Any]:

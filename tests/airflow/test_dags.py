@@ -20,7 +20,7 @@ from airflow.timetables.base import TimeRestriction
 from seawall.operators.window import window
 from tests.airflow.conftest import CHECKOUT
 
-DAGS = ("seawall_audit", "seawall_restore", "seawall_sync", "seawall_verify")
+DAGS = ("seawall_audit", "seawall_restore", "seawall_retention", "seawall_sync", "seawall_verify")
 
 
 def load(folder: Path) -> DagBag:
@@ -74,7 +74,13 @@ def test_every_task_is_tried_again_and_ends(bag: DagBag) -> None:
         assert task.pool == "default_pool"
 
 
-ROLES = {"seawall_sync": "writer", "seawall_verify": "verifier", "seawall_audit": "verifier", "seawall_restore": "restorer"}
+ROLES = {
+    "seawall_sync": "writer",
+    "seawall_verify": "verifier",
+    "seawall_audit": "verifier",
+    "seawall_retention": "operator",
+    "seawall_restore": "restorer",
+}
 OF_ANOTHER = {"mend.heal": "writer"}
 """Tasks that need another key than the rest of their DAG."""
 
@@ -89,7 +95,8 @@ def test_pools_and_queues_follow_the_configuration(role: str, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("dag", "length"), [("seawall_sync", timedelta(hours=1)), *((dag, timedelta(days=1)) for dag in ("seawall_verify", "seawall_audit"))]
+    ("dag", "length"),
+    [("seawall_sync", timedelta(hours=1)), *((dag, timedelta(days=1)) for dag in DAGS if dag not in ("seawall_restore", "seawall_sync"))],
 )
 def test_an_hour_is_an_hour(bag: DagBag, dag: str, length: timedelta) -> None:
     """Airflow 3 makes of a cron string windows of no length (apache/airflow issues 50172 and 52145)."""

@@ -50,7 +50,7 @@ def test_the_options_are_those_that_are_read() -> None:
 
     options = get_provider_info()["config"]["seawall"]["options"]
     assert set(options) == {"config", "restore_folder"} | {
-        f"{role}_{kind}" for role in ("writer", "verifier", "restorer") for kind in ("pool", "queue")
+        f"{role}_{kind}" for role in ("writer", "verifier", "operator", "restorer") for kind in ("pool", "queue")
     }
     for option in options:
         assert conf.get("seawall", option) == ""
