@@ -86,12 +86,20 @@ class Store(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
-        """Create ``key`` from the buffers in order. ``crc64`` (of the whole) is verified by stores that can."""
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
+        """Create ``key`` from the buffers in order. ``crc64`` (of the whole) is verified by stores that can.
+
+        ``lock_until`` locks the object as it arrives; ``StoreRefusedError`` where the store has no ``object_lock``.
+        """
         ...
 
-    def begin(self, key: str) -> Upload:
-        """Start a multipart upload for a new object."""
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
+        """Start a multipart upload for a new object, locked as it becomes visible if ``lock_until`` is given."""
+        ...
+
+    def extend_lock(self, key: str, until: datetime, version: str | None = None) -> None:
+        """Lock an object, or one version of it, until a later moment than now. ``StoreRefusedError`` where that would shorten a lock, or
+        the store has none."""
         ...
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:

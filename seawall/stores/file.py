@@ -56,8 +56,9 @@ class FileStore:
             self._capabilities = Capabilities(conditional_put=once, server_time=server_time, reasons=tuple(reasons))
         return self._capabilities
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         _checked(key)
+        self._refuse_lock(key, lock_until)
         views = as_views(data)
         self._check_crc(key, views, crc64)
         file = TemporaryFile(self.root, key)
@@ -67,7 +68,8 @@ class FileStore:
         finally:
             file.discard()
 
-    def begin(self, key: str) -> Upload:
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
+        self._refuse_lock(key, lock_until)
         return FileUpload(self.root, _checked(key), self._folders)
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
@@ -151,6 +153,9 @@ class FileStore:
             raise store_error(error, "the object cannot be deleted", self._where(key)) from error
         remove_empty(self.root, parts[:-1])
 
+    def extend_lock(self, key: str, until: datetime, version: str | None = None) -> None:
+        self._refuse_lock(key, until)
+
     def server_time(self) -> datetime | None:
         try:
             file = TemporaryFile(self.root, "clock")
@@ -219,6 +224,12 @@ class FileStore:
             os.close(fd)
             raise
         return fd
+
+    def _refuse_lock(self, key: str, until: datetime | None) -> None:
+        if until is not None:
+            raise StoreRefusedError(
+                "this store has no object lock", where=self._where(key), why="a file system has no lock that its owner cannot take off"
+            )
 
     def _refuse_odd(self, key: str, facts: os.stat_result) -> None:
         if stat.S_ISDIR(facts.st_mode):

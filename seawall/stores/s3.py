@@ -23,7 +23,7 @@ from seawall.stores.base import Buffer, Capabilities, Leftover, Stored, Upload, 
 from seawall.stores.buffers import as_views, crc_of
 from seawall.stores.s3_confirm import confirm_finish
 from seawall.stores.s3_control import call
-from seawall.stores.s3_facts import ETAG, crc_text, stored, version_id
+from seawall.stores.s3_facts import ETAG, crc_text, lock_parameters, stored, version_id
 from seawall.stores.s3_listing import PROBES, list_by_folder, list_flat
 from seawall.stores.s3_promises import finishes_once, lists_in_key_order
 from seawall.stores.s3_session import S3Session
@@ -81,8 +81,8 @@ class S3Store:
         """What was given or probed so far; None before anybody asked. For who keeps it for the next process."""
         return self._capabilities
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
-        name = self.name(key)
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
+        name = {**self.name(key), **self._lock(key, lock_until)}
         can = self.capabilities
         if not can.conditional_put and self._exists(key):
             raise ObjectExistsError("an object of this key exists", where=self.where(key), do="read it and compare before deciding")
@@ -98,6 +98,9 @@ class S3Store:
             headers["if-none-match"] = parameters["IfNoneMatch"]
         if "IfMatch" in parameters:
             headers["if-match"] = parameters["IfMatch"]
+        if "ObjectLockMode" in parameters:
+            headers["x-amz-object-lock-mode"] = parameters["ObjectLockMode"]
+            headers["x-amz-object-lock-retain-until-date"] = parameters["ObjectLockRetainUntilDate"]
         if crc:
             text = crc_text(crc_of(views) if crc64 is None else crc64)
             parameters = {**parameters, "ChecksumCRC64NVME": text}
@@ -107,7 +110,7 @@ class S3Store:
         )
         return stored(key, sum(view.nbytes for view in views), reply.headers, trust_crc=crc)
 
-    def begin(self, key: str) -> Upload:
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
         can = self.capabilities
         return S3Upload(
             self.wire,
@@ -118,7 +121,25 @@ class S3Store:
             crc=can.full_object_crc,
             taken=None if can.conditional_put else lambda: self._exists(key),
             confirm=self._confirmation(key),
+            lock=self._lock(key, lock_until),
         )
+
+    def extend_lock(self, key: str, until: datetime, version: str | None = None) -> None:
+        """As the protocol says; of the newest version where none is named."""
+        lock = self._lock(key, until)
+        retention = {"Mode": lock["ObjectLockMode"], "RetainUntilDate": lock["ObjectLockRetainUntilDate"]}
+        parameters = {**self.name(key), **version_id(version), "Retention": retention}
+        call(self.wire, "put_object_retention", "other", self.where(key), parameters, has_body=False)
+
+    def _lock(self, key: str, until: datetime | None) -> dict[str, str]:
+        if until is not None and not self.capabilities.object_lock:
+            raise StoreRefusedError(
+                "this store has no object lock",
+                where=self.where(key),
+                why="; ".join(reason for reason in self.capabilities.reasons if reason.startswith("object_lock")),
+                do="use a bucket that was made with object lock, or ask for no lock under [stores]",
+            )
+        return lock_parameters(until)
 
     def _confirmation(self, key: str) -> Callable[[Stored], Stored] | None:
         if not self.capabilities.conditional_put:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
 from seawall.stores.base import Stored
@@ -58,6 +58,14 @@ def stored(key: str, size: int, headers: Mapping[str, str], *, trust_crc: bool) 
         modified=modified,
         locked_until=_locked_until(headers),
     )
+
+
+def lock_parameters(until: datetime | None) -> dict[str, str]:
+    """Request parameters that lock what is written; COMPLIANCE, because a GOVERNANCE lock yields to a header. Whole seconds, rounded up."""
+    if until is None:
+        return {}
+    whole = until.astimezone(UTC) + timedelta(microseconds=-until.microsecond % 1_000_000)
+    return {"ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": f"{whole:%Y-%m-%dT%H:%M:%SZ}"}
 
 
 def _locked_until(headers: Mapping[str, str]) -> datetime | None:

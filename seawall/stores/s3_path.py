@@ -34,6 +34,8 @@ _HEADERS = {
     "ChecksumType": "x-amz-checksum-type",
     "ChecksumMode": "x-amz-checksum-mode",
     "MpuObjectSize": "x-amz-mp-object-size",
+    "ObjectLockMode": "x-amz-object-lock-mode",
+    "ObjectLockRetainUntilDate": "x-amz-object-lock-retain-until-date",
 }
 _FIXED: dict[str, tuple[str, dict[str, str]]] = {
     "get_object": ("GET", {}),

@@ -28,9 +28,10 @@ class S3Upload:
         crc: bool,
         taken: Callable[[], bool] | None,
         confirm: Callable[[Stored], Stored] | None,
+        lock: dict[str, str] | None = None,
     ) -> None:
         """``taken`` looks whether the key exists, for a store that cannot refuse by itself; ``confirm`` looks after the finish whether
-        another upload won, for a store that may let two of them finish. None where the store is exact."""
+        another upload won, for a store that may let two of them finish. None where the store is exact. ``lock`` are its parameters."""
         self._wire = wire
         self._session = session
         self._key = key
@@ -41,7 +42,7 @@ class S3Upload:
         self._parts = PartTable(where)
         announced = {"ChecksumAlgorithm": "CRC64NVME", "ChecksumType": "FULL_OBJECT"} if crc else {}
         # "other": a second upload that nobody finishes is a leftover, not damage.
-        answer = call(wire, "create_multipart_upload", "other", where, {**name, **announced})
+        answer = call(wire, "create_multipart_upload", "other", where, {**name, **announced, **(lock or {})})
         self._name: dict[str, Any] = {**name, "UploadId": answer["UploadId"]}
         self._over = False
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from datetime import datetime
 
 from seawall.clock import Clock
 from seawall.errors import UsageError
@@ -40,16 +41,16 @@ class ThrottleStore(Wrapper):
         self.up = TokenBucket(bits_per_second, clock)
         self.down = TokenBucket(bits_per_second, clock)
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         self.up.take(_length(data))
-        return self.inner.put(key, data, crc64)
+        return self.inner.put(key, data, crc64, lock_until=lock_until)
 
     def replace(self, key: str, data: Buffer | Sequence[Buffer], damaged_version: str | None, crc64: int | None = None) -> Stored:
         self.up.take(_length(data))
         return self.inner.replace(key, data, damaged_version, crc64)
 
-    def begin(self, key: str) -> Upload:
-        return _ThrottledUpload(self, key, self.inner.begin(key))
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
+        return _ThrottledUpload(self, key, self.inner.begin(key, lock_until=lock_until))
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
         data = self.inner.get(key, start, length, version)

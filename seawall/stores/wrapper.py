@@ -33,11 +33,14 @@ class Wrapper:
         known: Capabilities | None = getattr(self.inner, "known_capabilities", None)
         return known
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
-        return self.around("put", key, lambda: self.inner.put(key, data, crc64))
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
+        return self.around("put", key, lambda: self.inner.put(key, data, crc64, lock_until=lock_until))
 
-    def begin(self, key: str) -> Upload:
-        return WrappedUpload(self, key, self.around("begin", key, lambda: self.inner.begin(key)))
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
+        return WrappedUpload(self, key, self.around("begin", key, lambda: self.inner.begin(key, lock_until=lock_until)))
+
+    def extend_lock(self, key: str, until: datetime, version: str | None = None) -> None:
+        self.around("extend_lock", key, lambda: self.inner.extend_lock(key, until, version))
 
     def get(self, key: str, start: int = 0, length: int | None = None, version: str | None = None) -> bytes:
         return self.around("get", key, lambda: self.inner.get(key, start, length, version))

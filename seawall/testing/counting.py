@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from seawall.stores.base import Buffer, Store, Stored
 from seawall.stores.buffers import as_views
@@ -29,8 +30,8 @@ class CountingStore(Wrapper):
             self.calls[method] += 1
         return action()
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
-        stored = super().put(key, data, crc64)
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
+        stored = super().put(key, data, crc64, lock_until=lock_until)
         with self._lock:
             self.bytes_up += sum(view.nbytes for view in as_views(data))
         return stored

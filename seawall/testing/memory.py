@@ -26,20 +26,21 @@ class MemoryStore:
         self._clock = clock or SystemClock()
         self._arrived: dict[str, tuple[datetime, int]] = {}
         self._changes = 0
+        self._locks: dict[str, datetime] = {}
         self._uploads: dict[str, MemoryUpload] = {}
         self._lock = threading.RLock()
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(conditional_put=True, server_time=True)
+        return Capabilities(conditional_put=True, server_time=True, object_lock=True)
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         self._count("put")
-        return self._create(key, self._joined(key, data, crc64))
+        return self._create(key, self._joined(key, data, crc64), lock_until)
 
-    def begin(self, key: str) -> Upload:
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
         self._count("begin")
-        upload = MemoryUpload(self, checked_key(key), self._clock.now())
+        upload = MemoryUpload(self, checked_key(key), self._clock.now(), lock_until)
         with self._lock:
             self._changes += 1
             upload.id = str(self._changes)
@@ -92,7 +93,20 @@ class MemoryStore:
         with self._lock:
             if key in self.objects and version is not None and self._stored(key).version != version:
                 raise StoreRefusedError("the object has another version", where=key)
+            locked = self._locks.get(key)
+            if key in self.objects and locked is not None and self._clock.now() < locked:
+                raise StoreRefusedError("the object is locked", where=key, why=f"until {locked.isoformat()}")
+            self._locks.pop(key, None)
             self.objects.pop(checked_key(key), None)
+
+    def extend_lock(self, key: str, until: datetime, version: str | None = None) -> None:
+        self._count("extend_lock")
+        with self._lock:
+            self._data(key)
+            known = self._locks.get(key)
+            if (version is not None and self._stored(key).version != version) or (known is not None and until < known):
+                raise StoreRefusedError("the object has another version or a longer lock", where=key)
+            self._locks[key] = until
 
     def server_time(self) -> datetime | None:
         self._count("server_time")
@@ -131,10 +145,12 @@ class MemoryStore:
             raise StoreRefusedError("the checksum does not fit the bytes", where=key)
         return b"".join(views)
 
-    def _create(self, key: str, whole: bytes) -> Stored:
+    def _create(self, key: str, whole: bytes, lock_until: datetime | None = None) -> Stored:
         with self._lock:
             if key in self.objects:
                 raise ObjectExistsError("the key is taken", where=f"{self.url} {key}")
+            if lock_until is not None:
+                self._locks[key] = lock_until
             return self._set(key, whole)
 
     def _set(self, key: str, whole: bytes) -> Stored:
@@ -153,17 +169,18 @@ class MemoryStore:
     def _stored(self, key: str) -> Stored:
         with self._lock:
             modified, change = self._arrived.get(key, (datetime.fromtimestamp(0, UTC), 0))
-            return Stored(key, len(self.objects[key]), version=str(change), modified=modified)
+            return Stored(key, len(self.objects[key]), version=str(change), modified=modified, locked_until=self._locks.get(key))
 
 
 class MemoryUpload:
     """Parts in a table until they are all there."""
 
-    def __init__(self, store: MemoryStore, key: str, began: datetime) -> None:
+    def __init__(self, store: MemoryStore, key: str, began: datetime, lock_until: datetime | None = None) -> None:
         self.key = key
         self.began = began
         self.id = ""
         self._store = store
+        self._lock_until = lock_until
         self._parts: dict[int, tuple[int, bytes]] = {}
 
     def part(self, number: int, start: int, data: Buffer, crc64: int) -> None:
@@ -186,7 +203,7 @@ class MemoryUpload:
         if len(whole) != size or crc_of_part(whole) != crc64:
             raise StoreRefusedError("the object is not what was announced", where=self.key)
         self.abort()
-        return self._store._create(self.key, whole)
+        return self._store._create(self.key, whole, self._lock_until)
 
     def abort(self) -> None:
         """As the protocol says."""

@@ -1,12 +1,15 @@
 """Checks of single objects: writing, reading, listing, removing. Each raises, or returns what a person may want to know."""
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from seawall.errors import NoSuchObjectError, ObjectExistsError, StoreRefusedError, UsageError
 from seawall.stores.base import Buffer
 from seawall.testing.check_report import NotAttainableError, expect, expect_error
 from seawall.testing.store_bench import StoreBench, body, crc
+
+LOCK_SECONDS = 60
+"""Long enough for a slow store to be asked while the lock lasts, short enough to leave nothing behind for a day."""
 
 CLOCK_DRIFT_SECONDS = 180
 """kopia's provider validation allows three minutes too; S3 itself refuses requests beyond fifteen."""
@@ -195,17 +198,32 @@ def deleting(bench: StoreBench) -> None:
 
 
 def lock_refuses(bench: StoreBench) -> str:
-    """a locked object cannot be deleted"""
+    """an object that was locked as it came cannot be deleted, and its lock only grows"""
     if not bench.one.capabilities.object_lock:
+        expect_error(StoreRefusedError, lambda: bench.one.put(bench.key("asked"), b"", lock_until=_soon(bench)), "a lock that is not kept")
         raise NotAttainableError("the store has no object lock")
-    key = bench.key("locked")
-    bench.one.put(key, b"locked")
-    head = bench.one.head(key)
-    if head.locked_until is None:
-        raise NotAttainableError("new objects get no COMPLIANCE lock: the bucket has no such default retention")
-    expect_error(StoreRefusedError, lambda: bench.two.delete(key, head.version), "delete of a locked version")
-    expect(bench.two.get(key, version=head.version) == b"locked", "the locked object is gone")
-    return f"locked until {head.locked_until.isoformat()}; this small object stays until then"
+    until = _soon(bench)
+    key, large = bench.key("locked"), bench.key("locked upload")
+    bench.one.put(key, b"locked", lock_until=until)
+    upload = bench.one.begin(large, lock_until=until)
+    upload.part(1, 0, b"locked", crc(b"locked"))
+    upload.finish(crc(b"locked"), 6)
+    for name in (key, large):
+        head = bench.two.head(name)
+        expect(head.locked_until is not None and head.locked_until >= until, f"{name} is locked until {head.locked_until}")
+        expect_error(StoreRefusedError, lambda name=name, head=head: bench.two.delete(name, head.version), "delete of a locked version")
+        expect(bench.two.get(name, version=head.version) == b"locked", "the locked object is gone")
+    version = bench.one.head(key).version
+    later = until + timedelta(seconds=LOCK_SECONDS)
+    bench.two.extend_lock(key, later, version)
+    longer = bench.one.head(key).locked_until
+    expect(longer is not None and longer >= later, f"extended until {longer}")
+    expect_error(StoreRefusedError, lambda: bench.one.extend_lock(key, until - timedelta(seconds=5), version), "a shorter lock")
+    return f"locked until {later.isoformat()}; two small objects stay until then"
+
+
+def _soon(bench: StoreBench) -> datetime:
+    return (bench.one.server_time() or datetime.now(UTC)) + timedelta(seconds=LOCK_SECONDS)
 
 
 def clock(bench: StoreBench) -> str:

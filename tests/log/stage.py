@@ -6,6 +6,7 @@ it can be drawn by hypothesis, shrunk, and played again.
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 
 from seawall.errors import ObjectExistsError, StoreAmbiguousError, StoreUnavailableError
 from seawall.stores.base import Buffer, Stored
@@ -83,7 +84,7 @@ class FaultyStore(MemoryStore):
         self._faults: Iterator[str] = iter(faults)
         self._late: list[tuple[str, bytes]] = []
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         self._turn()
         fault = next(self._faults, "none")
         whole = self._joined(key, data, crc64)

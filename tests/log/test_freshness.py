@@ -102,7 +102,7 @@ def test_another_entry_that_came_first_is_an_incident() -> None:
     class Raced(MemoryStore):
         """Somebody else puts another entry there between our look and our put."""
 
-        def put(self, key, data, crc64=None):  # type: ignore[no-untyped-def]  # as the protocol says
+        def put(self, key, data, crc64=None, *, lock_until=None):  # type: ignore[no-untyped-def]  # as the protocol says
             self.objects.setdefault(key, b"another")
             return super().put(key, data, crc64)
 
@@ -115,7 +115,7 @@ def test_a_mirror_that_times_out_is_asked_again() -> None:
     class Slow(MemoryStore):
         puts = 0
 
-        def put(self, key, data, crc64=None):  # type: ignore[no-untyped-def]  # as the protocol says
+        def put(self, key, data, crc64=None, *, lock_until=None):  # type: ignore[no-untyped-def]  # as the protocol says
             self.puts += 1
             if self.puts % 2:
                 raise StoreUnavailableError("slow down")

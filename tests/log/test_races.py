@@ -142,7 +142,7 @@ def test_a_refusal_after_a_timeout_is_still_unclear() -> None:
     class Refusing(FaultyStore):
         puts = 0
 
-        def put(self, key, data, crc64=None):  # type: ignore[no-untyped-def]  # as the protocol says
+        def put(self, key, data, crc64=None, *, lock_until=None):  # type: ignore[no-untyped-def]  # as the protocol says
             self.puts += 1
             if self.puts == 2:
                 raise StoreRefusedError("credentials expired")
@@ -167,7 +167,7 @@ def test_losing_every_slot_ends_busy(monkeypatch: pytest.MonkeyPatch) -> None:
     class Crowded(MemoryStore):
         crowd = 0
 
-        def put(self, key, data, crc64=None):  # type: ignore[no-untyped-def]  # as the protocol says
+        def put(self, key, data, crc64=None, *, lock_until=None):  # type: ignore[no-untyped-def]  # as the protocol says
             if key.startswith(log_prefix(RUN)) and threading.current_thread() is threading.main_thread() and not self.inside:
                 self.inside = True
                 self.crowd += 1

@@ -22,7 +22,7 @@ _LOOKED = threading.Barrier(16)
 
 
 class Overwrites(Wrapper):
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         try:
             return self.inner.put(key, data, crc64)
         except ObjectExistsError:
@@ -32,7 +32,7 @@ class Overwrites(Wrapper):
 class LooksBeforeItWrites(Overwrites):
     """Create-if-absent as a look and a write: right for one writer, wrong for two."""
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         try:
             self.inner.head(key)
         except NoSuchObjectError:
@@ -66,7 +66,7 @@ class RangesOffByOne(Wrapper):
 
 
 class AcceptsAnyKey(Wrapper):
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         return self.inner.put("/".join(part for part in key.split("/") if part not in ("", ".", "..")) or "x", data, crc64)
 
 
@@ -118,7 +118,7 @@ class HidesLeftovers(Wrapper):
 
 
 class KeepsAborted(Wrapper):
-    def begin(self, key: str) -> Upload:
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
         class Kept(WrappedUpload):
             def abort(self) -> None:
                 """Forget to."""
@@ -129,7 +129,7 @@ class KeepsAborted(Wrapper):
 class ShowsHalves(Wrapper):
     """Makes an object visible with its first part."""
 
-    def begin(self, key: str) -> Upload:
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
         store = self.inner
 
         class Hasty(WrappedUpload):
@@ -145,7 +145,7 @@ class ShowsHalves(Wrapper):
 
 
 class IgnoresPartBorders(Wrapper):
-    def begin(self, key: str) -> Upload:
+    def begin(self, key: str, *, lock_until: datetime | None = None) -> Upload:
         class Careless(WrappedUpload):
             def finish(self, crc64: int, size: int) -> Stored:
                 self.inner.abort()
@@ -155,7 +155,7 @@ class IgnoresPartBorders(Wrapper):
 
 
 class JoinsBackwards(Wrapper):
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         return self.inner.put(key, list(reversed(data)) if isinstance(data, list) else data)
 
 
@@ -170,12 +170,12 @@ class FindsEverything(Wrapper):
 class RefusesNothing(Wrapper):
     """Drops writes of empty objects and says that they are there."""
 
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         return self.inner.put(key, data, crc64) if data else Stored(key, 0)
 
 
 class MixesNames(Wrapper):
-    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+    def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
         return self.inner.put(key.replace("%25", "%"), data, crc64)
 
 
@@ -224,7 +224,7 @@ def test_a_create_that_looks_first_loses_the_race(tmp_path: Path) -> None:
 
 def test_a_checksum_that_is_not_checked_is_found(tmp_path: Path) -> None:
     class Ignores(ClaimsChecksums):
-        def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None) -> Stored:
+        def put(self, key: str, data: Buffer | Sequence[Buffer], crc64: int | None = None, *, lock_until: datetime | None = None) -> Stored:
             return self.inner.put(key, data)
 
     assert _report(tmp_path, Ignores).outcome("wrong_checksum") == "failed"
