@@ -36,6 +36,8 @@ def _compared(device: Device, place: Place, content: bytes, misalignment: int, d
     starts = [0, *(draw.randint(0, size) for _ in range(4))]
     lengths = [size, *(draw.randint(0, size - start) for start in starts[1:])]
     yield "crc64_ranges", device.crc64_ranges(buffer, starts, lengths) == cpu.crc64_ranges(content, starts, lengths)
+    parts = [buffer[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+    yield "crc64_of", device.crc64_of(parts) == cpu.crc64_ranges(content, starts, lengths)
     dtype = draw.choice([name for name in FORMATS if not name.startswith("complex")])
     numbers = size // FORMATS[dtype].width * FORMATS[dtype].width
     for histogram in (False, True):

@@ -27,6 +27,9 @@ class CpuDevice:
     def crc64_ranges(self, buffer: Buffer, offsets: Sequence[int], lengths: Sequence[int]) -> list[int]:
         return crc64_ranges.crc64_ranges(buffer, offsets, lengths, threads=self.threads)
 
+    def crc64_of(self, buffers: Sequence[Buffer]) -> list[int]:
+        return crc64_ranges.crc64_of(buffers, threads=self.threads)
+
     def health(self, buffer: Buffer, dtype: str, *, histogram: bool = False) -> health.Health:
         return health.health(buffer, dtype, histogram=histogram)
 

@@ -9,7 +9,7 @@ of A, and with y = crc(AB) it takes A away again: ``crc(B) = combine(crc(A), crc
 of two running sums, however many pieces it spans: time is in proportion to bytes + ranges, also for ranges that all overlap.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -92,14 +92,19 @@ def crc64_ranges(buffer: Buffer, offsets: Sequence[int], lengths: Sequence[int],
     """
     view = byte_view(buffer)
     cuts = cut(len(view), offsets, lengths, PIECE_BYTES if threads > 1 else 0)
-    return crcs_of_ranges(cuts, _sums(lambda piece: crc64(view[piece[0] : piece[0] + piece[1]]), cuts.pieces, threads))
+    return crcs_of_ranges(cuts, _sums([view[start : start + length] for start, length in cuts.pieces], threads))
 
 
-def _sums(one: Callable[[Range], int], pieces: Sequence[Range], threads: int) -> list[int]:
-    if threads <= 1 or len(pieces) < 2:
-        return [one(piece) for piece in pieces]
+def crc64_of(buffers: Sequence[Buffer], *, threads: int = 1) -> list[int]:
+    """CRC-64/NVME of each buffer, on the CPU."""
+    return _sums([byte_view(buffer) for buffer in buffers], threads)
+
+
+def _sums(views: Sequence[memoryview], threads: int) -> list[int]:
+    if threads <= 1 or len(views) < 2:
+        return [crc64(view) for view in views]
     with ThreadPoolExecutor(threads, thread_name_prefix="crc64") as pool:
-        return list(pool.map(one, pieces))
+        return list(pool.map(crc64, views))
 
 
 def combine_all(crcs: Sequence[int], lengths: Sequence[int]) -> int:

@@ -34,6 +34,9 @@ class Device(Protocol):
     def crc64_ranges(self, buffer: Buffer, offsets: Sequence[int], lengths: Sequence[int]) -> list[int]:
         """CRC-64/NVME of ``buffer[offset : offset + length]`` for every pair. Ranges may overlap; each byte is read once."""
 
+    def crc64_of(self, buffers: Sequence[Buffer]) -> list[int]:
+        """CRC-64/NVME of each buffer, all in one go: the tensors of a model, the shards of a checkpoint."""
+
     def health(self, buffer: Buffer, dtype: str, *, histogram: bool = False) -> Health:
         """Count the elements of ``dtype`` (torch's name) that are NaN, infinite, saturated, subnormal or zero."""
 

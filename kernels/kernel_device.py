@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.kernels import chunk_plan, flips, polynomials
 from seawall.kernels.byte_views import Buffer
-from seawall.kernels.crc64_ranges import Cuts, crcs_of_ranges, cut
+from seawall.kernels.crc64_ranges import Cuts, Range, crcs_of_ranges, cut
 from seawall.kernels.engine import Array, Engine
 from seawall.kernels.errors import KernelArgumentError
 from seawall.kernels.health import Health, numbers_in
@@ -72,26 +72,41 @@ class KernelDevice:
         """Queue the work on the current stream and return. The buffer stays as it is until the result was taken."""
         view = self.engine.view(buffer)
         cuts = cut(view.size, offsets, lengths)
-        return PendingSums(self.engine, cuts, self._remainders(view, cuts))
+        return PendingSums(self.engine, cuts, self._remainders(view, cuts.pieces))
 
-    def _remainders(self, view: Array, cuts: Cuts) -> Array:
-        """Queue the sums of all pieces; raw remainders, one a piece."""
+    def crc64_of(self, buffers: Sequence[Buffer]) -> list[int]:
+        with self.engine.on_stream_of(buffers[0] if buffers else None):
+            views = [self.engine.view(buffer) for buffer in buffers]
+            filled = [view for view in views if view.size]
+            if not filled:
+                return [0] * len(views)
+            # One launch for all, wherever they lie: their places are counted from the lowest address.
+            lowest = min(filled, key=self.engine.address)
+            begin = self.engine.address(lowest)
+            pieces = [(self.engine.address(view) - begin, view.size) for view in filled]
+            remainders = self.engine.to_host(self._remainders(lowest, pieces, beyond=True)).tolist()
+        found = iter([polynomials.crc_of_remainder(one, length) for one, (_, length) in zip(remainders, pieces, strict=True)])
+        return [next(found) if view.size else 0 for view in views]
+
+    def _remainders(self, view: Array, pieces: Sequence[Range], *, beyond: bool = False) -> Array:
+        """Queue the sums of all pieces; raw remainders, one a piece. ``beyond``: the pieces lie in several arrays, of which ``view`` is
+        only the first, so there is nothing to hold their ends against."""
         import numpy
 
         engine, lanes = self.engine, self._lanes
-        total = sum(length for _, length in cuts.pieces)
-        sums = engine.zeros(len(cuts.pieces), "uint64")
+        total = sum(length for _, length in pieces)
+        sums = engine.zeros(len(pieces), "uint64")
         if not total:
             return sums
         chunk_bytes = self._chunk_bytes or chunk_plan.chunk_bytes_for(total, engine.blocks, lanes)
-        plan = chunk_plan.plan_chunks(cuts.pieces, engine.address(view), chunk_bytes, lanes, fold=self._fold)
+        plan = chunk_plan.plan_chunks(pieces, engine.address(view), chunk_bytes, lanes, fold=self._fold)
         direct, folded = plan.direct, plan.folded
         remainders = engine.empty(len(direct) + len(folded), "uint64")
 
         def to_device(words: Sequence[int]) -> Array:
             return engine.to_device(numpy.array(words, numpy.uint64))
 
-        self._sum_chunks(view, direct.end, to_device(direct.offset), to_device(direct.length), remainders[: len(direct)])
+        self._sum_chunks(view, 0 if beyond else direct.end, to_device(direct.offset), to_device(direct.length), remainders[: len(direct)])
         if len(folded):
             shortened_words = chunk_plan.SHORTENED_ROWS * lanes
             shortened = engine.empty(len(folded) * shortened_words, "uint32")
@@ -99,7 +114,7 @@ class KernelDevice:
                 "crc64_fold", "crc64_fold", self._grid_of_chunks(len(folded)), lanes,
                 {"buffer": view, "offset": to_device(folded.offset), "length": to_device(folded.length), "shortened": shortened,
                  "chunks": numpy.uint64(len(folded))},
-                {"buffer": folded.end, "offset": len(folded), "length": len(folded),
+                {"buffer": 0 if beyond else folded.end, "offset": len(folded), "length": len(folded),
                  "shortened": len(folded) * shortened_words},
             )  # fmt: skip
             each = chunk_plan.FOLD_WORD_BYTES * shortened_words
@@ -112,7 +127,7 @@ class KernelDevice:
             {"remainder": remainders, "after": to_device(direct.after + folded.after), "piece": to_device(direct.piece + folded.piece),
              "sum": sums, "chunks": numpy.uint64(chunks),
              "square": engine.to_device(numpy.array(polynomials.squares(), numpy.uint64))},
-            {"remainder": chunks, "after": chunks, "piece": chunks, "sum": len(cuts.pieces), "square": 64},
+            {"remainder": chunks, "after": chunks, "piece": chunks, "sum": len(pieces), "square": 64},
         )  # fmt: skip
         return sums
 

@@ -30,10 +30,13 @@ class PiecewiseHealth:
             raise KernelArgumentError(f"a piece cannot begin at byte {at}")
         head = min(-at % self._width, len(view))
         whole = (len(view) - head) // self._width * self._width
-        self._keep(at, self._device.to_host(view[:head]))
+        tail = head + whole
+        if head:
+            self._keep(at, self._device.to_host(view[:head]))
         if whole:
-            self._total += self._device.health(view[head : head + whole], self._dtype, histogram=self._histogram)
-        self._keep(at + head + whole, self._device.to_host(view[head + whole :]))
+            self._total += self._device.health(view[head:tail], self._dtype, histogram=self._histogram)
+        if tail < len(view):
+            self._keep(at + tail, self._device.to_host(view[tail:]))
 
     def _keep(self, at: int, some: bytes) -> None:
         """A few bytes of one number; count it when it is complete."""

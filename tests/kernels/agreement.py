@@ -33,6 +33,12 @@ def crc64(device: Device, place: Place, draw: random.Random, most_bytes: int = 5
     assert given == [oracles.crc64(content[start : start + length]) for start, length in ranges], (len(content), ranges)
 
 
+def crc64_of(device: Device, place: Place, draw: random.Random) -> None:
+    """Several buffers, each somewhere else."""
+    contents = [some_bytes(draw) for _ in range(draw.randrange(7))]
+    assert device.crc64_of([place(content) for content in contents]) == [oracles.crc64(content) for content in contents]
+
+
 def crc64_long(device: Device, place: Place, draw: random.Random) -> None:
     """Long pieces: a fold feeds nothing back before its ninth step."""
     crc64(device, place, draw, 40_000, 2)
@@ -91,5 +97,5 @@ def flip(device: Device, place: Place, draw: random.Random) -> None:
 
 
 CHECKS: dict[str, Check] = {
-    "crc64": crc64, "crc64_fold": crc64_long, "health": health, "planes": planes, "delta": delta, "flips": flip,
+    "crc64": crc64, "crc64_of": crc64_of, "crc64_fold": crc64_long, "health": health, "planes": planes, "delta": delta, "flips": flip,
 }  # fmt: skip
