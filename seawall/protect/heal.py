@@ -33,7 +33,7 @@ from seawall.protect.acts import Act, finish, reserve, reserved
 from seawall.protect.assembly import Assembly, Sources, check_assembled
 from seawall.protect.assignment import Progress
 from seawall.protect.fill import create_object
-from seawall.protect.heal_receipt import next_receipt, read_receipts
+from seawall.protect.heal_receipt import kept_versions, next_receipt, read_receipts
 from seawall.protect.heal_survey import HealError as HealError
 from seawall.protect.heal_survey import HurtDocument, HurtObject, Survey, look_at, survey
 from seawall.protect.place import Place
@@ -109,12 +109,12 @@ def heal(
         raise NoSuchCopyError("this copy was deleted by plan", where=f"{view.run} step {commit.step} in {target.name}")
     if writer is not None and state.resolver("writer")(writer.key_id) is None:
         raise KeyMissingError("this writer key does not count", where=writer.key_id, why="the trust list in force does not list it")
-    sources = Sources([target, *others])
+    signers = receipt_signers(state)
+    receipts = read_receipts(target, view.run, commit, signers)
+    sources = Sources([target, *kept_versions(target, view.run, commit, receipts), *others])
     found = survey(state, commit, target, sources, only=only, transfers=transfers, progress=progress)
     healing = _Healing(found, target, sources, scratch, transfers)
     known = healing.find_missing()
-    signers = receipt_signers(state)
-    receipts = read_receipts(target, found.sealing, signers)
     done = Healed(target.name, commit.step, commit.sealing, healing.planned(), unmendable=found.unmendable)
 
     def act(sequence: int) -> Act:

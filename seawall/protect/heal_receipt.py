@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 from seawall.clock import utc_text
 from seawall.errors import CorruptError, ObjectExistsError, TrustError
+from seawall.log.state import CommitRecord
 from seawall.protect.place import Place
+from seawall.stores.base import Capabilities
+from seawall.vault.identity import sealing_folder
 from seawall.vault.open import Resolve
 from seawall.vault.receipt import MAX_BYTES, Receipt, parse_receipt, receipt_name
 from seawall.vault.sealing import Sealing
 from seawall.vault.signing import SigningKey
+from seawall.verify.metering import AtVersions
 
 
 @dataclass(frozen=True)
@@ -23,24 +27,24 @@ class Receipts:
     """The last one, if it counts: the highest number wins."""
 
 
-def read_receipts(place: Place, sealing: Sealing, resolve: Resolve) -> Receipts:
+def read_receipts(place: Place, run: str, commit: CommitRecord, resolve: Resolve) -> Receipts:
     """One listing and one read."""
-    prefix = f"{sealing.folder}receipt-{place.id}-"
+    prefix = f"{sealing_folder(run, bytes.fromhex(commit.sealing))}receipt-{place.id}-"
     name = re.compile(re.escape(prefix) + r"([1-9][0-9]{0,8})\.json\Z", re.ASCII)
     numbers = [int(match[1]) for match in (name.match(found.key) for found in place.store.list(prefix)) if match]
     if not numbers:
         return Receipts(0, None)
     highest = max(numbers)
     try:
-        return Receipts(highest, _read(place, sealing, highest, resolve))
+        return Receipts(highest, _read(place, run, commit.sealing, commit.manifest, highest, resolve))
     except (CorruptError, TrustError):
         return Receipts(highest, None)
 
 
-def _read(place: Place, sealing: Sealing, number: int, resolve: Resolve) -> Receipt:
-    key = sealing.folder + receipt_name(place.id, number)
+def _read(place: Place, run: str, sealing: str, manifest: str, number: int, resolve: Resolve) -> Receipt:
+    key = sealing_folder(run, bytes.fromhex(sealing)) + receipt_name(place.id, number)
     receipt = parse_receipt(place.store.get(key, 0, MAX_BYTES + 1), resolve, key)
-    receipt.check_place(sealing.manifest.run, sealing.manifest.sealing, sealing.manifest_digest, place.id, number, key)
+    receipt.check_place(run, bytes.fromhex(sealing), manifest, place.id, number, key)
     return receipt
 
 
@@ -63,7 +67,7 @@ def next_receipt(
     try:
         place.store.put(sealing.folder + receipt_name(place.id, number), receipt.sign(key))
     except ObjectExistsError:
-        return _read(place, sealing, number, resolve)
+        return _read(place, manifest.run, manifest.sealing.hex(), sealing.manifest_digest, number, resolve)
     return receipt
 
 
@@ -72,3 +76,13 @@ def _versions(place: Place, sealing: Sealing, transfers: int) -> dict[str, str]:
     with ThreadPoolExecutor(min(transfers, max(1, len(rows))), "head") as pool:
         found = pool.map(lambda row: place.store.head(sealing.key_of(row)).version, rows)
         return {row.name: version for row, version in zip(rows, found, strict=True) if version is not None}
+
+
+def kept_versions(place: Place, run: str, commit: CommitRecord, receipts: Receipts) -> list[Place]:
+    """The copy as the receipt names it, where the store keeps versions: what lies over it now may be another one, or nothing."""
+    known: Capabilities | None = getattr(place.store, "known_capabilities", None)
+    if receipts.newest is None or known is None or not known.versions:
+        return []
+    folder = sealing_folder(run, bytes.fromhex(commit.sealing))
+    at = AtVersions(place.store, {folder + name: version for name, version in receipts.newest.versions.items()})
+    return [Place(f"{place.name} (kept version)", place.id, at)]

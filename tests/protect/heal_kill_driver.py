@@ -20,7 +20,6 @@ from seawall.protect.heal_receipt import read_receipts
 from seawall.stores.base import Store
 from seawall.vault.header import HEADER_BYTES
 from seawall.vault.identity import sealing_folder
-from seawall.vault.sealing import read_sealing
 from seawall.verify.check import OK, check_copy
 from seawall.verify.levels import Level
 from seawall.verify.receipts import receipt_signers
@@ -90,8 +89,7 @@ def not_whole(site: LittleSite, folder: str) -> list[str]:
     sealing, writers = bytes.fromhex(commit.sealing), state.writer_of(commit)
     findings = check_copy(site.stores["a"], RUN, sealing, commit.manifest, writers, state.resolver("operator"), Level.L2)
     wrong = [f"{finding.level}: {finding.damages}" for finding in findings if finding.result not in (OK, "not attainable")]
-    opened = read_sealing(site.stores["a"], RUN, sealing, commit.manifest, writers)
-    receipts = read_receipts(site.place("a"), opened, receipt_signers(state))
+    receipts = read_receipts(site.place("a"), RUN, commit, receipt_signers(state))
     if receipts.highest != 2 or receipts.newest is None:
         wrong.append(f"the last receipt is {receipts.highest}")
     else:
@@ -105,24 +103,36 @@ def not_whole(site: LittleSite, folder: str) -> list[str]:
     return wrong
 
 
+def fresh_site(folder: Path, number: int, s3: tuple[str, str] | None, first: LittleSite | None) -> LittleSite:
+    """A whole copy in both stores. Folders are links of the first: its objects keep their versions, and nothing writes into it."""
+    where = folder / f"site-{number}"
+    if s3 is None and first is not None:
+        for name in "ac":
+            shutil.copytree(folder / "first" / name, where / name, copy_function=os.link)
+        return LittleSite(stores_below(where, s3), root=first.root, keys=first.keys, keyring=first.keyring, recovery=first.recovery)
+    site = LittleSite(stores_below(where if s3 else folder / "first", s3))
+    site.open()
+    site.sync(folder / "ck", transfers=3, batch_bytes=12 << 20)
+    return site if s3 else fresh_site(folder, number, s3, site)
+
+
 def main(folder: Path, first: int, stride: int, s3: tuple[str, str] | None) -> None:
     number, killed = first, True
+    site: LittleSite | None = None
     while killed:
-        where = folder / f"site-{number}"
-        site = LittleSite(stores_below(where, s3))
-        site.open()
-        sealing = site.sync(folder / "ck", transfers=3, batch_bytes=12 << 20).sealing
+        site = fresh_site(folder, number, s3, site)
+        (sealing,) = site.view().state.commits
         at = sealing_folder(RUN, bytes.fromhex(sealing))
         right = {found.key.removeprefix(at): site.stores["a"].get(found.key) for found in site.stores["a"].list(at)}
         before = damage(site.stores["a"], at)
-        killed = killed_heal(site, stores_below(where, s3), number)
+        killed = killed_heal(site, stores_below(folder / f"site-{number}", s3), number)
         problems = half_done(site, at, before, right)
         again = healed(site)
         problems += not_whole(site, at)
         leftovers = [leftover.key for leftover in site.stores["a"].leftovers(at)]
-        row = {"write": number, "killed": killed, "repairs": len(again.repairs), "problems": problems}
-        print(json.dumps({**row, "leftovers": len(leftovers)}), flush=True)
-        shutil.rmtree(where)
+        row = {"write": number, "killed": killed, "repairs": len(again.repairs), "problems": problems, "leftovers": len(leftovers)}
+        print(json.dumps(row), flush=True)
+        shutil.rmtree(folder / f"site-{number}")
         number += stride
 
 

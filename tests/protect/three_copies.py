@@ -10,12 +10,11 @@ import pytest
 
 from seawall.log.state import CommitRecord
 from seawall.protect.heal import Healed, heal
-from seawall.protect.heal_receipt import read_receipts
+from seawall.protect.heal_receipt import Receipts, read_receipts
 from seawall.stores.base import Store
 from seawall.testing.memory import MemoryStore
 from seawall.vault.header import HEADER_BYTES
 from seawall.vault.identity import sealing_folder
-from seawall.vault.sealing import read_sealing
 from seawall.verify.check import check_copy
 from seawall.verify.levels import Level
 from seawall.verify.receipts import receipt_signers
@@ -85,11 +84,8 @@ class Copies:
             if key.startswith(self.folder) and "receipt-" not in key
         }
 
-    def receipts(self, name: str) -> Any:
-        state = self.site.view().state
-        store = self.site.stores[name]
-        sealing = read_sealing(store, RUN, bytes.fromhex(self.commit.sealing), self.commit.manifest, state.writer_of(self.commit))
-        return read_receipts(self.site.place(name), sealing, receipt_signers(state))
+    def receipts(self, name: str) -> Receipts:
+        return read_receipts(self.site.place(name), RUN, self.commit, receipt_signers(self.site.view().state))
 
 
 def new_copies(folder: Path) -> Copies:
