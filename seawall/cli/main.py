@@ -26,6 +26,9 @@ COMMANDS = {
     "copies": "copies",
     "score": "score",
     "verify": "verify",
+    "matrix": "matrix",
+    "prove": "prove",
+    "check-proof": "check_proof",
     "heal": "heal",
     "respond": "respond",
     "audit": "audit",
@@ -34,7 +37,8 @@ COMMANDS = {
     "metrics": "metrics",
     "flips": "flips",
 }
-"""Command → its function, in the module of ``seawall.cli`` that bears the command's name. ``--help`` lists them in this order."""
+"""Command → its function, in the module of ``seawall.cli`` that bears the command's name (with ``_`` for ``-``). ``--help`` lists them in
+this order."""
 GROUPS = {
     "run": "runs",
     "log": "log",
@@ -105,7 +109,7 @@ def application(arguments: Sequence[str] = ()) -> typer.Typer:
     alone = first in COMMANDS or first in GROUPS
     for name, function in COMMANDS.items():
         if name == first or not alone:
-            app.command(name)(getattr(import_module(f"seawall.cli.{name}"), function))
+            app.command(name)(getattr(import_module(f"seawall.cli.{name.replace('-', '_')}"), function))
     for name, module in GROUPS.items():
         if name == first or not alone:
             app.add_typer(import_module(f"seawall.cli.{module}").app, name=name)
