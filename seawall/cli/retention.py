@@ -146,6 +146,38 @@ def carry_out(
     return code
 
 
+@app.command()
+def locks(run: RunArgument, dry_run: DryRunOption = False, config: ConfigOption = None, json: JsonOption = False) -> int:
+    """Look at the locks of the copies that are kept, and extend those that would run out. Exit 7 when a store refused."""
+    from seawall.protect.lock_audit import FAILED, audit_locks
+
+    site, desk = _open(config, run)
+    found = audit_locks(desk, extend=not dry_run, transfers=site.config.transfer.transfers)
+    site.close()
+    code = StoreError.exit_code if any(lock.outcome == FAILED for lock in found) else 0
+    if json:
+        rows = [
+            {
+                "sealing": lock.sealing,
+                "step": lock.step,
+                "store": _name(desk, lock.store),
+                "had_until": None if lock.had_until is None else _text(lock.had_until),
+                "wanted_until": _text(lock.wanted_until),
+                "outcome": lock.outcome,
+                "why": lock.why,
+            }
+            for lock in found
+        ]
+        emit({"run": run, "status": "dry-run" if dry_run else "done", "copies": rows, "exit_code": code})
+        return code
+    for lock in found:
+        had = "not locked" if lock.had_until is None else f"locked until {lock.had_until:%Y-%m-%d %H:%M}Z"
+        say(f"{lock.outcome:<9} step {lock.step} in {_name(desk, lock.store)}: {had}{f', {lock.why}' if lock.why else ''}")
+    if not found:
+        say("no store of the run is asked to lock (lock_days under [stores])")
+    return code
+
+
 @app.command("write-off")
 def write_off(
     run: RunArgument,

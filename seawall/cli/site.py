@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from datetime import timedelta
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -80,7 +81,7 @@ class Site:
                 known = ", ".join(sorted(self.config.stores))
                 raise UsageError("the configuration has no such store", where=name, why=f"stores here: {known}")
             settings = self.config.stores[name]
-            self._stores[name] = open_store(
+            store = open_store(
                 settings.url,
                 create=self._create_stores,
                 endpoint=settings.endpoint,
@@ -91,7 +92,16 @@ class Site:
                 bandwidth_bits_per_second=self.config.transfer.bandwidth_bits_per_second,
                 capabilities=self._known_capabilities(settings.url, settings.endpoint),
             )
+            self._stores[name] = self._locking(store, settings)
         return self._stores[name]
+
+    def _locking(self, store: Store, settings: StoreSettings) -> Store:
+        """``store``, and around it the locks that the configuration asks for."""
+        if settings.lock_days is None:
+            return store
+        from seawall.stores.lock import LockStore
+
+        return LockStore(store, timedelta(hours=settings.upload_lock_hours), timedelta(days=settings.lock_days), self.clock)
 
     def _keys(self, settings: StoreSettings) -> "Callable[[], AwsKeys] | None":
         """Where a store's credentials come from. None means the usual AWS settings; operators ask Airflow's connection."""
@@ -101,7 +111,8 @@ class Site:
         """A configured store with its id. One request, the first time."""
         if name not in self._places:
             store = self.store(name)
-            self._places[name] = Place(name, identify(store), store)
+            days = self.config.stores[name].lock_days
+            self._places[name] = Place(name, identify(store), store, None if days is None else timedelta(days=days))
         return self._places[name]
 
     @property

@@ -6,6 +6,7 @@ once, or again after a kill.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 
 from seawall.clock import Clock, utc_text
@@ -15,6 +16,7 @@ from seawall.log.bodies import Commit
 from seawall.log.read import LogView
 from seawall.log.state import RunState
 from seawall.protect.assignment import MAX_SEALED_DOCUMENT_BYTES, Assignment
+from seawall.protect.lock_copy import lock_copy
 from seawall.protect.place import Place
 from seawall.protect.seal_batch import BatchOutcome, read_batch
 from seawall.stores.base import Store
@@ -182,10 +184,10 @@ def _put_inventory(assignment: Assignment, inventory: Inventory, place: Place, s
         return row_of_frame(opener.frame, name)
 
 
-def _put_or_get(store: Store, key: str, raw: bytes) -> bytes:
+def _put_or_get(store: Store, key: str, raw: bytes, lock_until: datetime | None = None) -> bytes:
     """Create ``key``, or the bytes that are there already."""
     try:
-        store.put(key, raw)
+        store.put(key, raw, lock_until=lock_until)
         return raw
     except ObjectExistsError:
         return store.get(key)
@@ -200,11 +202,17 @@ def _put_same(place: Place, key: str, raw: bytes) -> bytes:
 def put_receipt(
     run: str, sealing: bytes, manifest_digest: str, place: Place, key: SigningKey, resolve: Resolve, versions: dict[str, str]
 ) -> tuple[Receipt, bytes]:
-    """Sign what the store says of its copy, once: a receipt of the same manifest that is there already is kept."""
+    """Lock the copy where that is asked for, and sign what the store says of it, once: a receipt of the same manifest that is there
+    already is kept."""
     folder = sealing_folder(run, sealing)
     server_time = place.store.server_time()
-    receipt = Receipt(run, sealing, manifest_digest, place.id, 1, None if server_time is None else utc_text(server_time), None, versions)
-    raw = _put_or_get(place.store, folder + receipt_name(place.id, 1), receipt.sign(key))
+    at = None if server_time is None else utc_text(server_time)
+    until = None if place.lock is None or server_time is None else server_time + place.lock
+    if until is not None:
+        lock_copy(place, folder, until)
+    locked = None if until is None else utc_text(until)
+    receipt = Receipt(run, sealing, manifest_digest, place.id, 1, at, locked, versions)
+    raw = _put_or_get(place.store, folder + receipt_name(place.id, 1), receipt.sign(key), until)
     found = parse_receipt(raw, resolve, folder + receipt_name(place.id, 1))
     found.check_place(run, sealing, manifest_digest, place.id, 1, folder + receipt_name(place.id, 1))
     return found, raw

@@ -102,7 +102,10 @@ def _synced(view: LogView, status: str, manifest: Manifest, place: Place) -> Syn
 
 
 def found_copy(synced: Synced, run: str, place: Place) -> bool:
-    """Whether nothing is to be done about this place: it has a whole copy, or does not answer; ``synced`` says which."""
+    """Whether nothing is to be done about this place: it has a whole copy, does not answer, or its copy was deleted by plan; ``synced``
+    says which of the first two."""
+    if synced.view.state.is_deleted(synced.sealing, place.id):
+        return True
     try:
         there = has_copy(place, run, bytes.fromhex(synced.sealing))
     except StoreError as error:

@@ -24,6 +24,10 @@ class StoreSettings(BaseModel):
     """For S3 servers other than AWS."""
     region: str | None = None
     profile: str | None = None
+    lock_days: int | None = Field(default=None, ge=1)
+    """For how long a committed copy is locked against deletion, by anybody; extended while it is kept. Needs a bucket with object lock."""
+    upload_lock_hours: int = Field(default=24, ge=1)
+    """With ``lock_days``: for how long an object is locked as it arrives, until the copy is committed."""
     aws_conn_id: str | None = None
     """Inside Airflow: the Amazon connection with the credentials. Outside it the usual AWS settings count."""
 
