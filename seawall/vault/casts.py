@@ -26,18 +26,23 @@ _BLOCK_ELEMENTS = 1 << 15
 
 def cast(master: Any, kind: Kind) -> bytes:
     """The little-endian elements of ``kind`` that the little-endian float32 numbers in a buffer become."""
+    out = bytearray(len(memoryview(master).cast("B")) // 2)
+    cast_into(master, kind, memoryview(out))
+    return bytes(out)
+
+
+def cast_into(master: Any, kind: Kind, out: memoryview) -> None:
+    """The same, into a buffer of half the bytes."""
     import numpy
 
-    words = numpy.frombuffer(master, "<u4")
-    out = numpy.empty(len(words), "<u2")
+    words, halves = numpy.frombuffer(master, "<u4"), numpy.frombuffer(out, "<u2")
     for part in _blocks(len(words)):
         block = words[part]
-        out[part] = _bfloat16(block) if kind == Kind.BFLOAT16 else _float16(block)
+        halves[part] = _bfloat16(block) if kind == Kind.BFLOAT16 else _float16(block)
         not_a_number = (block & numpy.uint32(_MAGNITUDE)) > numpy.uint32(_INFINITY)
         if not_a_number.any():
             sign = block[not_a_number] >> numpy.uint32(16) & numpy.uint32(0x8000)
-            out[part][not_a_number] = 0x7FC0 if kind == Kind.BFLOAT16 else sign | numpy.uint32(0x7E00)
-    return out.tobytes()
+            halves[part][not_a_number] = 0x7FC0 if kind == Kind.BFLOAT16 else sign | numpy.uint32(0x7E00)
 
 
 def _blocks(count: int) -> Iterator[slice]:

@@ -213,14 +213,11 @@ def test_any_tiling_by_runs_is_read_as_it_says(cuts: list[int], data: st.DataObj
         runs.append(run(width, end - begin))
         by_width[width] += content[at : at + end - begin]
         at = end
-    planes = [
-        plane(1, pack_frame(elements[rank::width], data.draw(st.sampled_from(list(Search)))))
-        if len(pack_frame(elements[rank::width])) < len(elements[rank::width]) - 8
-        else plane(0, elements[rank::width])
-        for width, elements in by_width.items()
-        if elements
-        for rank in range(width)
-    ]
+    planes = []
+    for width in (width for width in by_width if by_width[width]):
+        for part in (by_width[width][rank::width] for rank in range(width)):
+            frame = pack_frame(part, data.draw(st.sampled_from(list(Search))))
+            planes.append(plane(1, frame) if len(frame) < len(part) else plane(0, part))
     raw = payload(runs, planes)
     if len(raw) < SIZE:
         assert unpacked(raw) == content
