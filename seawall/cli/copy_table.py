@@ -36,15 +36,17 @@ def copy_table(
     """Read log and proofs, no copies, and describe the checkpoints that ``choose`` picks. ``on_problem`` hears of stores that do not
     answer."""
     from seawall.verify.certify import read_proofs
+    from seawall.verify.chain_cache import ChainCache
     from seawall.verify.levels import Level
     from seawall.verify.recovery import copy_states, recovery_point
 
     settings = site.run(run)
     view, report = site.view(run)
     state = view.state
-    known = read_proofs(site.coordination.store, view)
+    known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
     names = store_names(site, list(settings.copies), on_problem)
-    now, policy = site.clock.now(), site.config.verify.policy()
+    media = {store: site.config.stores[name].medium for store, name in names.items()}
+    now, policy = site.clock.now(), site.config.verify.policy(media)
     required = Level.parse(settings.required_level)
     decision = recovery_point(state, known.proofs, now, policy, required)
     passed_over = {commit.sealing: why for commit, why in decision.passed_over}

@@ -11,6 +11,7 @@ from seawall.protect.checkpoint_source import read_source
 from seawall.protect.fill import has_copy
 from seawall.verify.cells import MatrixPolicy
 from seawall.verify.certify import read_proofs
+from seawall.verify.chain_cache import ChainCache
 from seawall.verify.folded_facts import Asked, Received, fold_facts
 from seawall.verify.judge import judge
 from seawall.verify.levels import Level
@@ -48,7 +49,7 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
     """Judge ``run`` now. ``on_problem`` hears of what could not be asked; that is unknown then, and no failure."""
     settings = site.run(run)
     view, report = site.view(run)
-    known = read_proofs(site.coordination.store, view)
+    known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
     places = []
     for name in settings.copies:
         try:
@@ -78,7 +79,7 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
 
 def _facts(site: "Site", place: "Place") -> StoreFacts:
     settings = site.config.stores[place.name]
-    return StoreFacts(place.id, place.name, settings.medium, settings.fault_domain, settings.zone)
+    return StoreFacts(place.id, place.name, settings.medium, settings.fault_domain, settings.zone, settings.lock_days is not None)
 
 
 def received_now(view: "LogView", places: "Sequence[Place]", on_problem: Callable[[str], None]) -> dict[tuple[str, str], Received]:

@@ -87,7 +87,7 @@ def _known_then(site: "Site", run: str, moment: datetime) -> "Matrix":
     stores = []
     for name in site.run(run).copies:
         place, settings = site.place(name), site.config.stores[name]
-        stores.append(StoreFacts(place.id, name, settings.medium, settings.fault_domain, settings.zone))
+        stores.append(StoreFacts(place.id, name, settings.medium, settings.fault_domain, settings.zone, settings.lock_days is not None))
     ages = site.config.verify.policy({store.id: store.medium for store in stores})
     asked = Asked(fresh=report.freshness is Freshness.PROVED)
     policy = MatrixPolicy(ages, site.config.verify.matrix)

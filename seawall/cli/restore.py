@@ -48,19 +48,21 @@ def restore(
     from seawall.cli.site import alone, found_site
     from seawall.protect.choose import Wanted, choose
     from seawall.verify.certify import read_proofs
+    from seawall.verify.chain_cache import ChainCache
 
     wanted = Wanted(step, nearest, quarantined, unproved)
     site = alone(run, trust_root, store, endpoint, keyring, recovery_key) if trust_root else found_site(config, recovery_key)
     view, report = site.view(run)
     if report.why:
         warn(f"freshness {report.freshness.value}: {report.why}")
-    known = read_proofs(site.coordination.store, view)
+    # A lost site has no folder of its own to remember anything in.
+    known = read_proofs(site.coordination.store, view, cache=None if trust_root else ChainCache(site.state))
     for verifier, why in known.unknown.items():
         warn(f"what verifier {verifier} said is unknown: {why}")
     names = [store] if store and not trust_root else list(site.run(run).copies)
     places = _reachable(site, names)
     required = _level(level or site.run(run).required_level)
-    policy = site.config.verify.policy()
+    policy = site.config.verify.policy({place.id: site.config.stores[place.name].medium for place in places})
     chosen = choose(view.state, known.proofs, [place.id for place in places], site.clock.now(), policy, required, wanted)
     for warning in chosen.warnings:
         warn(warning)
