@@ -6,12 +6,14 @@ same NVRTC release and options that CuPy uses on a GPU host. Where the compiler'
 the extra gpu-ci, 100 MB, and only Linux has them.
 """
 
+import os
 import re
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -174,14 +176,15 @@ def main() -> int:
     begin = time.monotonic()
     table: dict[str, list[Measured]] = {}
     found: list[str] = []
-    for program in PROGRAMS:
-        for architecture in ARCHITECTURES:
-            for kernel, measured in measure(program_text(program), architecture).items():
+    jobs = [(program_text(program), architecture) for program in PROGRAMS for architecture in ARCHITECTURES]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for (_, architecture), kernels in zip(jobs, pool.map(measure, *zip(*jobs, strict=True)), strict=True):
+            for kernel, measured in kernels.items():
                 table.setdefault(kernel, []).append(measured)
                 found += complaints(kernel, architecture, measured)
     print(f"{'registers / instructions of a loop':36}" + "".join(f"{f'sm_{one}':>11}" for one in ARCHITECTURES) + f"{'allowed':>12}")
-    for kernel, measured in table.items():
-        cells = "".join(f"{f'{one.registers} / {one.loop_instructions}':>11}" for one in measured)
+    for kernel, of_each in table.items():
+        cells = "".join(f"{f'{one.registers} / {one.loop_instructions}':>11}" for one in of_each)
         limit = LIMITS.get(kernel, Limit(0, 0))
         print(f"  {kernel:34}{cells}{f'{limit.registers} / {limit.loop_instructions}':>12}")
     for complaint in found + [f"{kernel} is in no text any more" for kernel in LIMITS if kernel not in table]:
