@@ -1,10 +1,11 @@
-"""Notifiers: a task that failed, told to Alertmanager and DingTalk; and that it is well again. For a task, or a DAG's default arguments:
+"""Notifiers: a task or a DAG that failed, told to Alertmanager and DingTalk; and that it is well again. For a task, a DAG, or its defaults:
 
     on_failure_callback=[AlertmanagerNotifier(), DingTalkNotifier()]
     on_success_callback=[AlertmanagerNotifier(resolved=True)]
 
-They run in the task's own process when it ends. Whom they tell stands under ``[alerts]`` in seawall.toml. Nothing that happens here is
-raised: the task's own outcome is what counts, and what could not be told is logged. A backfill tells nobody.
+Those of a task run in its own process when it ends, those of a DAG in the DAG processor. Whom they tell stands under ``[alerts]`` in
+seawall.toml. Nothing that happens here is raised: the outcome of the task is what counts, and what could not be told is logged. A
+backfill tells nobody.
 """
 
 from collections.abc import Sequence
@@ -33,14 +34,14 @@ class _SeawallNotifier(BaseNotifier):
     template_fields: Sequence[str] = ("run", "seawall_config")
 
     def __init__(self, *, run: str = "", seawall_config: str = "") -> None:
-        """``run`` is the training run that the task is about, where it is about one."""
+        """``run`` is the training run that the task is about; without it the task's own ``run`` is, where it has one."""
         super().__init__()
         self.run = run
         self.seawall_config = seawall_config
 
     def notify(self, context: Context) -> None:
         """Tell, unless the past is filled in."""
-        if getattr(context.get("dag_run"), "run_type", None) == BACKFILL:
+        if about_the_past(context):
             return
         from seawall.errors import SeawallError
         from seawall.operators.site import airflow_site
@@ -54,6 +55,10 @@ class _SeawallNotifier(BaseNotifier):
         for delivery in deliveries:
             if delivery.error is not None:
                 self.log.error("%s was not told: %s", delivery.receiver, delivery.error)
+
+    def about(self, context: Context) -> str:
+        """The training run; empty for a task that is about none, or about all."""
+        return self.run or str(getattr(context.get("task"), "run", None) or "")
 
     def tell(self, site: "AirflowSite", context: Context) -> "list[Delivery]":
         """Send it."""
@@ -74,10 +79,12 @@ class AlertmanagerNotifier(_SeawallNotifier):
         now = site.clock.now()
         dag_id, task_id = names(context)
         # Not the run of the DAG: the next success of the same task ends it.
-        labels = {"dag_id": dag_id, "task_id": task_id, "run": self.run}
-        summary = f"{dag_id}.{task_id} {'works again' if self.resolved else 'failed'}"
+        labels = {"dag_id": dag_id, "task_id": task_id, "run": self.about(context)}
+        what = f"{dag_id}.{task_id}" if task_id else dag_id
+        summary = f"{what} {'works again' if self.resolved else 'failed'}"
         ends = now if self.resolved else now + STANDS
-        alert = Alert(TASK_FAILED, "critical", summary, now, labels, reason(context), ends, task_address(context))
+        why = "" if self.resolved else reason(context)
+        alert = Alert(TASK_FAILED, "critical", summary, now, labels, why, ends, task_address(context))
         return send_alerts(site.receivers(), [alert])
 
 
@@ -89,23 +96,33 @@ class DingTalkNotifier(_SeawallNotifier):
         from seawall.alerts.send import send_message
 
         dag_id, task_id = names(context)
-        lines = tuple(line for line in (f"run {self.run}" if self.run else "", reason(context)) if line)
-        message = Message(f"seawall: {dag_id}.{task_id} failed", lines, task_address(context))
+        about = self.about(context)
+        lines = tuple(line for line in (f"run {about}" if about else "", reason(context)) if line)
+        message = Message(f"seawall: {dag_id}{'.' + task_id if task_id else ''} failed", lines, task_address(context))
         return send_message(site.receivers(), message, site.clock.now())
 
 
+def about_the_past(context: Context) -> bool:
+    """Whether the run fills in the past. A callback of a whole DAG may know no more of it than its id."""
+    run_type = getattr(context.get("dag_run"), "run_type", None)
+    return run_type == BACKFILL or (run_type is None and str(context.get("run_id") or "").startswith(f"{BACKFILL}__"))
+
+
 def names(context: Context) -> tuple[str, str]:
-    """DAG and task; the task is empty for a callback of a whole DAG."""
+    """DAG and task; the task is empty for a callback of a whole DAG, which gets some task of the run or none (and a ``reason``)."""
     task: Any = context.get("ti")
     dag: Any = context.get("dag")
     dag_id = getattr(task, "dag_id", None) or getattr(dag, "dag_id", None) or ""
-    return str(dag_id), str(getattr(task, "task_id", None) or "")
+    return str(dag_id), "" if context.get("reason") else str(getattr(task, "task_id", None) or "")
 
 
 def reason(context: Context) -> str:
-    """Why it failed, as far as the context says; empty for a callback of a whole DAG."""
+    """Why it failed, as far as the context says."""
     error = context.get("exception")
-    return "" if error is None else str(error)[:_MAX_SAID]
+    if error is not None:
+        return str(error)[:_MAX_SAID]
+    said, task = context.get("reason"), getattr(context.get("ti"), "task_id", None)
+    return f"{said}{f' at {task}' if task else ''}" if said else ""
 
 
 def task_address(context: Context) -> str:
@@ -115,8 +132,9 @@ def task_address(context: Context) -> str:
     base = str(conf.get("api", "base_url", fallback="") or "").rstrip("/")
     task: Any = context.get("ti")
     run: Any = context.get("dag_run")
-    run_id = getattr(task, "run_id", None) or getattr(run, "run_id", None)
-    dag_id, task_id = names(context)
+    run_id = getattr(task, "run_id", None) or getattr(run, "run_id", None) or context.get("run_id")
+    dag_id, _ = names(context)
+    task_id = str(getattr(task, "task_id", None) or "")
     if not base.startswith(("http://", "https://")) or not run_id or not dag_id:
         return ""
     address = f"{base}/dags/{quote(dag_id, safe='')}/runs/{quote(str(run_id), safe='')}"

@@ -89,6 +89,11 @@ def test_the_run_may_be_a_template(desk: Desk, manager: Receiver) -> None:
     assert manager.requests[0].body[0]["labels"]["run"] == "gpt-9"
 
 
+def test_the_run_is_that_of_the_task(desk: Desk, manager: Receiver) -> None:
+    AlertmanagerNotifier(seawall_config=str(desk.config))(failed(task=SimpleNamespace(run="gpt-7")))
+    assert manager.requests[0].body[0]["labels"]["run"] == "gpt-7"
+
+
 def test_a_backfill_tells_nobody(desk: Desk, manager: Receiver, robot: Robot) -> None:
     past = {"dag_run": SimpleNamespace(run_type="backfill", run_after=datetime.now(UTC) - timedelta(days=9))}
     for notifier in (AlertmanagerNotifier, DingTalkNotifier):
@@ -96,12 +101,30 @@ def test_a_backfill_tells_nobody(desk: Desk, manager: Receiver, robot: Robot) ->
     assert not manager.requests and not robot.receiver.requests
 
 
-def test_a_callback_of_a_whole_dag_has_no_task(desk: Desk, manager: Receiver) -> None:
+def test_a_callback_of_a_whole_dag_is_about_the_dag(desk: Desk, manager: Receiver, robot: Robot) -> None:
+    """Airflow hands it some task of the run, another one when the run succeeds: only without the task are both one alert."""
+    last = failed(reason="task_failure")
+    del last["exception"]
+    AlertmanagerNotifier(seawall_config=str(desk.config))(last)
+    DingTalkNotifier(seawall_config=str(desk.config))(last)
+    other = SimpleNamespace(dag_id="seawall_sync", task_id="commit", run_id="scheduled__2", map_index=-1)
+    AlertmanagerNotifier(resolved=True, seawall_config=str(desk.config))(context(ti=other, reason="success"))
+    (first,), (second,) = (request.body for request in manager.requests)
+    assert first["labels"] == second["labels"] and "task_id" not in first["labels"]
+    assert first["annotations"] == {"summary": "seawall_sync failed", "description": "task_failure at seal"}
+    assert first["generatorURL"].endswith("/tasks/seal/mapped/3"), "the link leads to the task"
+    assert robot.texts[0].startswith("### seawall: seawall_sync failed\n\ntask_failure at seal\n\n")
+
+
+def test_a_callback_may_know_the_dag_and_nothing_else(desk: Desk, manager: Receiver) -> None:
     with DAG("whole") as dag:
         BaseOperator(task_id="one")
-    AlertmanagerNotifier(seawall_config=str(desk.config))(context(dag=dag))
+    notifier = AlertmanagerNotifier(seawall_config=str(desk.config))
+    notifier({"dag": dag, "run_id": "backfill__2026-01-01T00:00:00+00:00", "reason": "task_failure"})
+    assert not manager.requests, "the past alarms nobody"
+    notifier({"dag": dag, "run_id": "manual__1", "reason": "task_failure"})
     (alert,) = manager.requests[0].body
-    assert alert["labels"]["dag_id"] == "whole" and "task_id" not in alert["labels"] and "description" not in alert["annotations"]
+    assert alert["labels"]["dag_id"] == "whole" and alert["generatorURL"] == "http://testserver/dags/whole/runs/manual__1"
     assert task_address({}) == ""
 
 
