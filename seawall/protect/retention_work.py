@@ -59,8 +59,12 @@ def work_off(desk: Desk, gathered: Gathered, plan: Plan | None, operator: Signin
 
     Raises :class:`BusyError` while somebody else holds the lease, or when it was lost; running it again goes on.
     """
-    worker = _Worker(desk, gathered, operator, transfers)
     run = RetentionRun(plan, gathered.view)
+    if gathered.facts.holds:
+        # Not even what was begun goes on: what is still stored may be what somebody wants to look at.
+        run.stopped = tuple(f"the run is on hold: {reason}" for reason in gathered.facts.holds)
+        return run
+    worker = _Worker(desk, gathered, operator, transfers)
     worker.hold()
     try:
         for sealing, store in gathered.buried:

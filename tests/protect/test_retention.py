@@ -197,6 +197,10 @@ def test_a_store_that_fails_in_the_middle_is_gone_on_with(stage: Stage) -> None:
     assert "file-0.sea" in left and "keys-1.json" in left and not any(key.startswith("receipt") for key in left)
     assert "manifest.json" not in left, "what is left is no whole copy to anybody"
     stage.wrapped = {}
+    view = verbs.hold(stage.memory["c"], stage.site.view(), "an audit", stage.operator, stage.clock)
+    held = stage.run()
+    assert held.stopped == ("the run is on hold: an audit",) and stage.stored(100)["a"] == left
+    verbs.lift(stage.memory["c"], view, view.state.held[0], "done", stage.operator, stage.clock)
     again = stage.run()
     assert [copy.outcome for copy in again.copies] == ["finished"] and stage.stored(100)["a"] == set()
 
