@@ -1,6 +1,7 @@
-"""Checksums of tensors from memory to the store and back: whatever flips on the way is found, and named by tensor and file.
+"""Checksums of tensors from memory to the store: whatever flips on the way is found, and named by tensor and file.
 
-The way has four stretches: memory to file, file at rest, sealed copy, restored tree. A bit is flipped on each.
+The way has four stretches: memory to file, file at rest, sealed copy, restored tree. A bit is flipped on each, on the last two in
+test_sealed_sums.py.
 """
 
 import json
@@ -15,7 +16,7 @@ from torch.distributed.checkpoint import filesystem
 from torch.distributed.checkpoint.staging import DefaultStager
 
 from seawall.checkpoint.inspect import inspect
-from seawall.checkpoint.inspection import Inspection, Piece, Verdict
+from seawall.checkpoint.inspection import Piece, Verdict
 from seawall.checkpoint.sums_file import TensorSum, decode_sums, sums_name
 from seawall.errors import CorruptError
 from seawall.kernels.crc64 import crc64
@@ -28,14 +29,11 @@ from seawall.training.checkpointer import Checkpointer
 from seawall.training.mark import MARK, read_mark
 from seawall.training.resume import load
 from seawall.training.stored_sums import shares
-from seawall.verify.check import FAILED
-from seawall.verify.levels import Level
-from tests.protect.little_site import LittleSite, file_site
+from tests.protect.little_site import file_site
 from tests.training.states import empty_state, state_of
-from tests.verify.sealed_copy import SealedCopy, failed, proved, sealed
+from tests.training.summed import TARGET, bytes_in, bytes_of, flip_at_rest, other_tensors, piece_of, saved
 
 SAVES: list[Callable[[Checkpointer, int, Any], object]] = [Checkpointer.save, Checkpointer.save_async]
-TARGET = "model.w"
 
 
 def odd_state() -> dict[str, Any]:
@@ -63,41 +61,6 @@ def odd_state() -> dict[str, Any]:
         "many": [torch.full((number,), float(number)) for number in range(1, 4)],
         "step": 9,
     }
-
-
-def saved(folder: Path, state: dict[str, Any], step: int = 9) -> Path:
-    with Checkpointer(folder, epoch=1) as checkpointer:
-        return checkpointer.save(step, state).path
-
-
-def bytes_in(stored: torch.Tensor) -> bytes:
-    return bytes(stored.reshape(-1).view(torch.uint8).numpy())
-
-
-def bytes_of(path: Path, piece: Piece) -> bytes:
-    assert piece.start is not None
-    return (path / piece.file).read_bytes()[piece.start : piece.start + piece.nbytes]
-
-
-def piece_of(path: Path, name: str = TARGET) -> Piece:
-    [piece] = next(tensor for tensor in inspect(path).tensors if tensor.name == name).pieces
-    return piece
-
-
-def flip_at_rest(path: Path, name: str = TARGET, byte: int = 100) -> None:
-    """Flip one bit of a stored tensor."""
-    piece = piece_of(path, name)
-    assert piece.start is not None
-    with open(path / piece.file, "r+b") as file:
-        file.seek(piece.start + byte)
-        found = file.read(1)[0]
-        file.seek(-1, os.SEEK_CUR)
-        file.write(bytes([found ^ 0x10]))
-
-
-def other_tensors(found: Inspection) -> set[tuple[str, str]]:
-    """(file, tensor) of the tensors that are said to be others than were saved."""
-    return {(reason.file, reason.tensor) for reason in found.reasons if "in memory" in reason.text}
 
 
 @pytest.fixture
@@ -205,7 +168,6 @@ class TestBetweenMemoryAndFile:
             site.sync(path)
         assert (raised.value.exit_code, raised.value.where) == (4, f"__0_0.distcp {TARGET}")
         assert site.view().state.commits == {}
-        assert not any(path.name.startswith("file-") and "__0_0" in path.name for path in tmp_path.rglob("*"))
         with pytest.raises(CorruptError):
             site.sync(path)
         assert site.view().state.commits == {}
@@ -344,74 +306,6 @@ class TestSums:
         found = inspect(path, deep=True)
         assert found.verdict == Verdict.OK
         assert {piece.crc64 for tensor in found.tensors for piece in tensor.pieces} == {None}
-
-
-class TestSealed:
-    @pytest.fixture
-    def copy(self, tmp_path: Path) -> SealedCopy:
-        return sealed(read_source(str(saved(tmp_path, state_of(9)))))
-
-    def test_the_inventory_has_the_sums_of_memory(self, copy: SealedCopy) -> None:
-        inventory = copy.inventory()
-        assert inventory.notes["tensor_sums"] == "3 of 3 pieces were summed by training"
-        sums = {tensor.name: [piece.crc64 for piece in tensor.pieces] for tensor in inventory.tensors}
-        assert sums[TARGET] == [crc64(state_of(9)["model"]["w"].numpy().tobytes())]
-        assert all(crc is not None for crcs in sums.values() for crc in crcs)
-        assert proved(copy.check(Level.L4)) == {Level.L0, Level.L2, Level.L3, Level.L4}
-
-    def test_a_flip_in_the_sealed_copy_is_found_and_names_the_file(self, copy: SealedCopy) -> None:
-        damaged = copy.fresh()
-        number = next(number for number, file in enumerate(copy.inventory().files) if file.name == "__0_0.distcp")
-        key = f"{copy.folder}file-{number}.sea"
-        raw = bytearray(damaged.store.objects[key])
-        raw[300] ^= 1
-        damaged.store.objects[key] = bytes(raw)
-        found = damaged.check(Level.L4)
-        assert failed(found) >= {Level.L2}
-        assert {damage.object for damage in found[Level.L2].damages} == {f"file-{number}.sea"}
-
-    def test_a_flip_between_opening_and_the_restored_tree_is_found_by_l4(self, copy: SealedCopy, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Decrypted right, and another byte in the memory that is summed."""
-        from seawall.vault.piece_sums import PieceSums
-
-        observe = PieceSums.observe
-        piece = next(tensor for tensor in copy.inventory().tensors if tensor.name == TARGET).pieces[0]
-
-        def flipped(self: PieceSums, at: int, chunk: memoryview) -> None:
-            assert piece.start is not None
-            if (piece.start, piece.nbytes) in self._spans and at <= piece.start < at + len(chunk):
-                changed = bytearray(chunk)
-                changed[piece.start - at + 100] ^= 0x10
-                chunk = memoryview(changed)
-            observe(self, at, chunk)
-
-        monkeypatch.setattr(PieceSums, "observe", flipped)
-        finding = copy.check(Level.L4)[Level.L4]
-        assert finding.result == FAILED
-        assert [damage.object for damage in finding.damages] == [TARGET]
-        assert "__0_0.distcp" in finding.damages[0].why
-
-
-class TestRestored:
-    @pytest.fixture
-    def restored(self, tmp_path: Path) -> Path:
-        site: LittleSite = file_site(tmp_path)
-        done = site.sync(saved(tmp_path / "run", state_of(9)))
-        restore(*site.opened("a", done.sealing), tmp_path / "back")
-        return tmp_path / "back"
-
-    def test_a_restored_tree_has_the_sums_of_memory(self, restored: Path) -> None:
-        state = empty_state()
-        assert load(restored, state).step == 9
-        assert piece_of(restored).crc64 == crc64(state["model"]["w"].numpy().tobytes())
-
-    def test_a_flip_in_it_is_found_and_named(self, restored: Path) -> None:
-        flip_at_rest(restored, "model.b", byte=3)
-        found = inspect(restored, deep=True)
-        assert other_tensors(found) == {("__0_0.distcp", "model.b")}
-        with pytest.raises(CorruptError) as raised:
-            load(restored, empty_state())
-        assert "__0_0.distcp model.b" in raised.value.where
 
 
 def test_ranks_share_the_reading_by_bytes() -> None:
