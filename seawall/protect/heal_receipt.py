@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from seawall.clock import utc_text
 from seawall.errors import CorruptError, ObjectExistsError, TrustError
 from seawall.log.state import CommitRecord
+from seawall.protect.lock_copy import lock_copy
 from seawall.protect.place import Place
 from seawall.stores.base import Capabilities
 from seawall.vault.identity import sealing_folder
@@ -51,7 +52,8 @@ def _read(place: Place, run: str, sealing: str, manifest: str, number: int, reso
 def next_receipt(
     place: Place, sealing: Sealing, receipts: Receipts, repaired: dict[str, str], key: SigningKey, resolve: Resolve, transfers: int
 ) -> Receipt:
-    """Sign the receipt that follows. ``repaired`` names the objects that were written, with their versions.
+    """Lock the copy again where that is asked for, what was written just now with it, and sign the receipt that follows. ``repaired`` names
+    the objects that were written, with their versions.
 
     Another one of the same number, by somebody who healed the same copy at the same time, is kept.
     """
@@ -62,10 +64,14 @@ def next_receipt(
     server_time = place.store.server_time()
     manifest = sealing.manifest
     at = None if server_time is None else utc_text(server_time)
+    until = None if place.lock is None or server_time is None else server_time + place.lock
+    if until is not None:
+        lock_copy(place, sealing.folder, until, transfers)
+    locked = None if until is None else utc_text(until)
     number = receipts.highest + 1
-    receipt = Receipt(manifest.run, manifest.sealing, sealing.manifest_digest, place.id, number, at, None, versions)
+    receipt = Receipt(manifest.run, manifest.sealing, sealing.manifest_digest, place.id, number, at, locked, versions)
     try:
-        place.store.put(sealing.folder + receipt_name(place.id, number), receipt.sign(key))
+        place.store.put(sealing.folder + receipt_name(place.id, number), receipt.sign(key), lock_until=until)
     except ObjectExistsError:
         return _read(place, manifest.run, manifest.sealing.hex(), sealing.manifest_digest, number, resolve)
     return receipt

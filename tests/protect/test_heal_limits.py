@@ -1,5 +1,6 @@
 """What the copies together do not hold changes nothing, and a store that does not answer is no loss."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -94,3 +95,14 @@ class TestSilence:
         self._silence(copies, "a")
         with pytest.raises(StoreUnavailableError, match="no answer"):
             copies.heal()
+
+
+def test_several_heals_at_once_end_in_one_whole_copy(copies: Copies) -> None:
+    copies.change("a", LARGE, in_record(1))
+    copies.change("a", SMALL, gone)
+    copies.change("a", "manifest.json", gone)
+    with ThreadPoolExecutor(3) as pool:
+        done = [heal.result() for heal in [pool.submit(copies.heal) for _ in range(3)]]
+    assert copies.damaged("a") == set() and copies.stored("a") == copies.stored("b")
+    assert copies.receipts("a").highest == 2 and any(one.receipt is not None for one in done)
+    assert len(list(list_records(copies.site.stores["c"], RUN, RESPONSE))) == 1

@@ -2,11 +2,14 @@
 
 import os
 import uuid
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seawall.clock import parse_utc
 from seawall.protect.heal import Healed, heal
 from seawall.protect.heal_receipt import read_receipts
 from seawall.stores.file import FileStore
@@ -47,10 +50,10 @@ class OnVersions:
         raw[HEADER_BYTES + 5] ^= 1
         self.client.put_object(Bucket=self.bucket, Key=self.folder + name, Body=bytes(raw))
 
-    def heal(self) -> Healed:
-        places = [self.site.place(name) for name in ("a", "c")]
+    def heal(self, lock: timedelta | None = None) -> Healed:
+        place, other = replace(self.site.place("a"), lock=lock), self.site.place("c")
         clock, writer = self.site.clock, self.site.keys["writer"]
-        return heal(self.site.view(), self.commit, places[0], places[1:], coordination=self.site.stores["c"], writer=writer, clock=clock)
+        return heal(self.site.view(), self.commit, place, [other], coordination=other.store, writer=writer, clock=clock)
 
     def versions(self, name: str) -> list[str]:
         """Ids of all versions, the newest first."""
@@ -97,3 +100,13 @@ def test_what_no_other_copy_has_is_below_in_the_same_store(on_versions: OnVersio
     assert set(repairs) == {LARGE, SMALL} and repairs[SMALL].created
     assert {source for repair in repairs.values() for source in repair.sources} == {"a (kept version)"}
     assert not on_versions.failed()
+
+
+def test_what_was_healed_is_locked_as_the_copy_is(on_versions: OnVersions) -> None:
+    on_versions.overwrite(SMALL)
+    assert on_versions.store.head(on_versions.folder + SMALL).locked_until is None
+    done = on_versions.heal(lock=timedelta(hours=1))
+    assert done.receipt is not None and done.receipt.locked_until is not None
+    until = parse_utc(done.receipt.locked_until)
+    for name in (SMALL, LARGE, "manifest.json", f"receipt-{on_versions.site.place('a').id}-2.json"):
+        assert on_versions.store.head(on_versions.folder + name).locked_until == until.replace(microsecond=0), name
