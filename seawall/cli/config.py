@@ -51,6 +51,12 @@ class Configuration(BaseModel):
                 raise ValueError(f"[runs.{run}] copies names stores that [stores] does not have: {', '.join(unknown)}")
             if settings.primary_zone and settings.primary_zone not in settings.paths:
                 raise ValueError(f"[runs.{run}] has no path for its primary zone {settings.primary_zone!r}")
+            soonest = min(self.stores[name].retrieval_minutes for name in settings.copies)
+            if settings.rto_minutes is not None and soonest >= settings.rto_minutes:
+                raise ValueError(
+                    f"[runs.{run}] rto_minutes is {settings.rto_minutes}, and no store of the run "
+                    f"hands out a copy in less than {soonest} minutes"
+                )
         return self
 
 

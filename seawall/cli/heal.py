@@ -34,6 +34,7 @@ def heal(
     Exit 4 when the copies together do not hold it: nothing was overwritten.
     """
     from seawall.cli.config import find_config
+    from seawall.cli.expected_copies import expected_copies
     from seawall.cli.site import Site
 
     site = Site(find_config(config))
@@ -41,8 +42,11 @@ def heal(
     writer = None if dry_run else site.signing_key("writer")
     view, _ = site.view(run)
     results, problems = [], []
+    expected = expected_copies(site, view)
     for commit in _commits(site, view, step):
         for name in names:
+            if not store and not expected(commit, name):
+                continue
             result, problem = _one(site, view, commit, name, writer, shown=not json)
             results.append(result)
             problems += [problem] if problem is not None else []

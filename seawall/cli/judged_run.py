@@ -4,9 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from seawall.cli.store_facts import store_facts
 from seawall.clock import parse_utc
 from seawall.errors import CorruptError, SeawallError, StoreError
 from seawall.log.floor import Freshness
+from seawall.protect.archive import archived_steps
 from seawall.protect.checkpoint_source import read_source
 from seawall.protect.fill import has_copy
 from seawall.verify.cells import MatrixPolicy
@@ -16,7 +18,7 @@ from seawall.verify.folded_facts import Asked, Received, fold_facts
 from seawall.verify.judge import judge
 from seawall.verify.levels import Level
 from seawall.verify.matrix import Matrix
-from seawall.verify.matrix_facts import Newest, StoreFacts
+from seawall.verify.matrix_facts import Newest
 from seawall.verify.recovery import CopyState, RecoveryDecision, copy_states, recovery_point
 
 if TYPE_CHECKING:
@@ -56,12 +58,12 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
             places.append(site.place(name))
         except (StoreError, CorruptError) as error:
             on_problem(f"store {name} is not asked: {error}")
-    stores = [_facts(site, place) for place in places]
+    stores = [store_facts(site, run, place.name, place.id) for place in places]
     now = site.clock.now()
     policy = MatrixPolicy(site.config.verify.policy({store.id: store.medium for store in stores}), site.config.verify.matrix)
     gaps = {verifier: known.unknown[verifier] for verifier in known.gaps}
     asked = Asked(
-        received=received_now(view, places, on_problem),
+        received=received_now(site, view, places, on_problem),
         fresh=report.freshness is Freshness.PROVED,
         newest_source=_newest_source(site, run, on_problem),
         unknown_verifiers=gaps,
@@ -77,22 +79,24 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
     return JudgedRun(view, report, judge(facts, now, policy), recovery, copies, tuple(places), gaps)
 
 
-def _facts(site: "Site", place: "Place") -> StoreFacts:
-    settings = site.config.stores[place.name]
-    return StoreFacts(place.id, place.name, settings.medium, settings.fault_domain, settings.zone, settings.lock_days is not None)
-
-
-def received_now(view: "LogView", places: "Sequence[Place]", on_problem: Callable[[str], None]) -> dict[tuple[str, str], Received]:
-    """Whether stores have their copies of the newest checkpoints. One request a copy."""
+def received_now(
+    site: "Site", view: "LogView", places: "Sequence[Place]", on_problem: Callable[[str], None]
+) -> dict[tuple[str, str], Received]:
+    """Whether stores have their copies of the newest checkpoints: one request a copy. Of the archive, which gets some, the labels tell."""
     newest = sorted(view.state.commits.values(), key=lambda commit: commit.seq)[-ASKED_CHECKPOINTS:]
+    archive = site.run(view.run).archive
     received = {}
     for place in places:
-        for commit in newest:
-            try:
+        try:
+            if place.name == archive:
+                steps = archived_steps(site.coordination.store, view.run)
+                labelled = [commit for commit in view.state.commits.values() if commit.step in steps]
+                received.update({(commit.sealing, place.id): Received(True) for commit in labelled})
+                continue
+            for commit in newest:
                 received[commit.sealing, place.id] = Received(has_copy(place, view.run, bytes.fromhex(commit.sealing)))
-            except StoreError as error:
-                on_problem(f"store {place.name} does not say what it has: {error}")
-                break
+        except StoreError as error:
+            on_problem(f"store {place.name} does not say what it has: {error}")
     return received
 
 

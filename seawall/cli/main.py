@@ -30,6 +30,7 @@ COMMANDS = {
     "prove": "prove",
     "check-proof": "check_proof",
     "heal": "heal",
+    "archive": "archive",
     "respond": "respond",
     "audit": "audit",
     "restore": "restore",

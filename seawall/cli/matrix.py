@@ -72,13 +72,13 @@ def _judged(site: "Site", run: str, moment: datetime | None) -> "Matrix":
 def _known_then(site: "Site", run: str, moment: datetime) -> "Matrix":
     """From the log and the proofs that were there at ``moment``. No store is asked what it has, because it would say what it has now."""
     from seawall.audit.history import entries_at, proofs_known, read_entries
+    from seawall.cli.store_facts import store_facts
     from seawall.log.floor import Freshness
     from seawall.log.fold import fold_all
     from seawall.log.state import RunState
     from seawall.verify.cells import MatrixPolicy
     from seawall.verify.folded_facts import Asked, fold_facts
     from seawall.verify.judge import judge
-    from seawall.verify.matrix_facts import StoreFacts
 
     view, report = site.view(run)
     entries = read_entries(site.coordination.store, view)
@@ -86,8 +86,7 @@ def _known_then(site: "Site", run: str, moment: datetime) -> "Matrix":
     known = proofs_known(site.coordination.store, view, state)
     stores = []
     for name in site.run(run).copies:
-        place, settings = site.place(name), site.config.stores[name]
-        stores.append(StoreFacts(place.id, name, settings.medium, settings.fault_domain, settings.zone, settings.lock_days is not None))
+        stores.append(store_facts(site, run, name, site.place(name).id))
     ages = site.config.verify.policy({store.id: store.medium for store in stores})
     asked = Asked(fresh=report.freshness is Freshness.PROVED)
     policy = MatrixPolicy(ages, site.config.verify.matrix)

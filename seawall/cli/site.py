@@ -120,12 +120,12 @@ class Site:
         return self.place(self.config.coordination.store)
 
     def places(self, run: str) -> list[Place]:
-        """The places of a run's copies, the first of which must take a checkpoint whole."""
-        return [self.place(name) for name in self.run(run).copies]
+        """The places that a sync of the run fills, the first of which must take a checkpoint whole."""
+        return [self.place(name) for name in self.run(run).synced]
 
     def answering_places(self, run: str) -> tuple[list[Place], dict[str, str]]:
-        """The run's places, the first of which must answer; and of the others that do not, why. A later sync fills those."""
-        first, *others = self.run(run).copies
+        """The places that a sync fills, the first of which must answer; and of the others that do not, why. A later sync fills those."""
+        first, *others = self.run(run).synced
         places, absent = [self.place(first)], {}
         for name in others:
             try:

@@ -45,7 +45,7 @@ def sync(
         warn(warning)
     total = sum(file.size for file in source.files)
     if dry_run:
-        return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.copies), json)
+        return _dry_run(run, source.root, source.inspection.step, len(source.files), total, list(settings.synced), json)
     keys = SyncKeys(site.signing_key("writer"), site.recipients(), site.unwrappers())
     view, report = site.view(run)
     places, absent = site.answering_places(run)

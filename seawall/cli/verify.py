@@ -41,6 +41,7 @@ def verify(
     from seawall.cli.chosen_commits import chosen_commits
     from seawall.cli.config import find_config
     from seawall.cli.due_copies import due_copies
+    from seawall.cli.expected_copies import expected_copies
     from seawall.cli.proof_desk import ProofDesk
     from seawall.cli.site import Site
     from seawall.verify.check import FAILED
@@ -62,7 +63,9 @@ def verify(
         if not json:
             planned.show()
     else:
-        work = [(commit, name, wanted) for commit in chosen_commits(view, step, every) for name in names]
+        expected = expected_copies(site, view)
+        commits = chosen_commits(view, step, every)
+        work = [(commit, name, wanted) for commit in commits for name in names if store or expected(commit, name)]
     desk = ProofDesk(site, view, key)
     started = site.clock.monotonic()
     results = _check_all(site, desk, work, unreachable, shown=not json)

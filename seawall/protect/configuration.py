@@ -1,8 +1,8 @@
 """The ``[runs.<name>]`` tables of seawall.toml: where a run's checkpoints are, and what is asked of their copies."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from seawall.verify.levels import Level
 
@@ -23,6 +23,10 @@ class RunSettings(BaseModel):
     """The file that says a save is finished, for layouts that have none of their own."""
     copies: tuple[str, ...]
     """Stores that get a copy; the first must take it before a checkpoint is committed."""
+    archive: str = ""
+    """One of ``copies`` that `seawall archive` fills with the newest proved checkpoint, once a day, and a sync does not."""
+    rto_minutes: int | None = Field(default=None, ge=1)
+    """Within which a restore is to be under way; refused when no store of the run can hand out a copy so soon."""
     rpo_minutes: int = Field(default=60, ge=1)
     required_level: str = "L3"
     """What a copy must be proved to before it counts as a recovery point."""
@@ -43,3 +47,14 @@ class RunSettings(BaseModel):
         if not copies or len(set(copies)) != len(copies):
             raise ValueError("copies names at least one store, each once")
         return copies
+
+    @model_validator(mode="after")
+    def _an_archive_apart(self) -> Self:
+        if self.archive and (self.archive not in self.copies[1:]):
+            raise ValueError("archive is one of copies, and not the first, which a sync must fill")
+        return self
+
+    @property
+    def synced(self) -> tuple[str, ...]:
+        """Stores that a sync fills."""
+        return tuple(name for name in self.copies if name != self.archive)

@@ -82,7 +82,7 @@ def fill(
     sources = Sources([Place("the copy that is read", "", sealing.store)])
 
     def one(row: Row) -> int:
-        stored, copied = _copy(sealing, row, place, sources)
+        stored, copied = copy_object(sealing, row, place, sources)
         if stored.version is not None:
             versions[row.name] = stored.version
         progress(row.length, 1)
@@ -113,7 +113,8 @@ def _put_document(place: Place, key: str, raw: bytes) -> None:
             raise CorruptError("the place holds another document of this sealing", where=f"{place.store.url}/{key}") from None
 
 
-def _copy(sealing: Sealing, row: Row, place: Place, sources: Sources) -> tuple[Stored, bool]:
+def copy_object(sealing: Sealing, row: Row, place: Place, sources: Sources) -> tuple[Stored, bool]:
+    """One object, unless the place has it; whether it was sent. Raises as :func:`fill` does."""
     key = sealing.key_of(row)
     try:
         return _check_there(place, key, row), False

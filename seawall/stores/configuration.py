@@ -24,6 +24,9 @@ class StoreSettings(BaseModel):
     """For S3 servers other than AWS."""
     region: str | None = None
     profile: str | None = None
+    retrieval_minutes: int = Field(default=0, ge=0)
+    """How long an object takes to become readable once it was asked for: 300 for a standard retrieval from S3 Glacier Flexible Retrieval,
+    720 from Deep Archive (docs.aws.amazon.com, "Archive retrieval options"); 0 where it is readable at once."""
     lock_days: int | None = Field(default=None, ge=1)
     """For how long a committed copy is locked against deletion, by anybody; extended while it is kept. Needs a bucket with object lock."""
     upload_lock_hours: int = Field(default=24, ge=1)

@@ -23,6 +23,8 @@ class StoreFacts:
     zone: str = ""
     lock_required: bool = False
     """Whether copies here must be locked against deletion; a store that has no locks is not asked for them."""
+    archive: bool = False
+    """Whether only some checkpoints come here: one of which nothing is known is not missing."""
 
 
 @dataclass(frozen=True, slots=True)
