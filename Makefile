@@ -14,8 +14,9 @@ STAMP := .venv/.installed-$(KEY)
 # How many processes the tests use.
 WORKERS ?= 2
 # System packages by apt. The core needs none; the tests of the kernels run them in a simulator that g++ compiles, those of alerts talk to
-# a real Alertmanager and hand the rules to promtool. Where one of these is missing, its tests are skipped and say so.
-SYSTEM_PACKAGES ?= g++ prometheus prometheus-alertmanager
+# a real Alertmanager and hand the rules to promtool, those of the integrity page drive a real Chromium. Where one of
+# these is missing, its tests are skipped and say so.
+SYSTEM_PACKAGES ?= g++ prometheus prometheus-alertmanager chromium chromium-driver
 
 .PHONY: help venv quickstart demo up down test test-all nightly lint kernels format deps bench constraints clean
 

@@ -81,18 +81,46 @@ def hold(site: AirflowSite, run: str, reason: str) -> dict[str, Any]:
     return _say(site, run, lambda view, key: verbs.hold(site.coordination.store, view, reason, key, site.clock))
 
 
+def lift(site: AirflowSite, run: str, operation: str, reason: str) -> dict[str, Any]:
+    """End a quarantine or a hold. Needs an operator's key on the API server's host; the log has who asked, and why."""
+    from seawall.log import verbs
+
+    site.run(run)
+    key = site.signing_key("operator")
+    before, _ = site.view(run)
+    return _told(site, before, verbs.lift(site.coordination.store, before, operation, reason, key, site.clock))
+
+
+def lift_told(site: AirflowSite, run: str, operation: str) -> str:
+    """One sentence on a mark that was lifted, from the log; empty when none was."""
+    view, _ = site.view(run)
+    mark = view.state.marks.get(operation)
+    if mark is None or not mark.lifted_by:
+        return ""
+    return f"Lifted, entry {view.state.done[mark.lifted_by].seq} of the log: {mark.reason}. Why: {mark.lifted_why}."
+
+
+def said_by(reason: str, name: str) -> str:
+    """The log is signed by the host's key; which person asked is part of the reason."""
+    return f"{reason} (by {name} in Airflow)"
+
+
 def _say(site: AirflowSite, run: str, act: "Callable[[LogView, SigningKey], LogView]") -> dict[str, Any]:
     from seawall.cli.marks import speaker
-    from seawall.cli.spread import spread
 
     site.run(run)
     key = speaker(site)
     before, _ = site.view(run)
-    after = act(before, key)
+    return _told(site, before, act(before, key))
+
+
+def _told(site: AirflowSite, before: "LogView", after: "LogView") -> dict[str, Any]:
+    from seawall.cli.spread import spread
+
     behind = spread(site, after)
     return {
         "status": "appended" if after.seq > before.seq else "unchanged",
-        "run": run,
+        "run": after.run,
         "entries": after.seq,
         "mirrors_behind": behind,
     }

@@ -6,26 +6,17 @@ from typing import Annotated, Any
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_view
 from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exception_handlers import http_exception_handler, request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
-from seawall.errors import KeyMissingError, NoSuchCopyError, SeawallError, StoreError, UsageError
+from seawall.errors import SeawallError
 from seawall.plugins import answers, page
 from seawall.plugins.guards import CHANGES
-
-_HEADERS = {
-    # The page has no script, and only Airflow's own pages may frame it.
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-}
-_STATUS: tuple[tuple[type[SeawallError], int], ...] = (
-    (NoSuchCopyError, 404),
-    (KeyMissingError, 409),
-    (StoreError, 502),
-    (UsageError, 400),
-)
+from seawall.plugins.headers import HEADERS, status_of
+from seawall.plugins.integrity_routes import add_integrity_routes
 
 Offset = Annotated[int, Query(ge=0)]
 Limit = Annotated[int, Query(ge=1, le=200)]
@@ -45,11 +36,6 @@ class Quarantine(Hold):
     checkpoint: str = Field(min_length=1, max_length=32)
 
 
-def status_of(error: SeawallError) -> int:
-    """The HTTP status that says what the error says."""
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-
-
 @cache
 def application() -> FastAPI:
     """The application, made once. Its routes run in threads: they read stores."""
@@ -58,52 +44,72 @@ def application() -> FastAPI:
     )
 
     @app.exception_handler(SeawallError)
-    def _failed(_: Request, error: SeawallError) -> Response:
-        return JSONResponse(error.as_json(), status_of(error), headers=_HEADERS)
+    def _failed(request: Request, error: SeawallError) -> Response:
+        if _is_page(request):
+            return HTMLResponse(page.document(page.failure_body(error, _back(request))), status_of(error), headers=HEADERS)
+        return JSONResponse(error.as_json(), status_of(error), headers=HEADERS)
+
+    @app.exception_handler(HTTPException)
+    async def _refused(request: Request, error: HTTPException) -> Response:
+        if _is_page(request):
+            return HTMLResponse(page.document(page.error_body(error.detail, _back(request))), error.status_code, headers=HEADERS)
+        return await http_exception_handler(request, error)
+
+    @app.exception_handler(RequestValidationError)
+    async def _not_understood(request: Request, error: RequestValidationError) -> Response:
+        if _is_page(request):
+            said = "; ".join(f"{'.'.join(str(part) for part in problem['loc'][1:])}: {problem['msg']}" for problem in error.errors())
+            return HTMLResponse(page.document(page.error_body(said, _back(request))), 422, headers=HEADERS)
+        return await request_validation_exception_handler(request, error)
 
     @app.get("/api/runs")
     def runs(response: Response, offset: Offset = 0, limit: Limit = page.PAGE) -> dict[str, Any]:
-        response.headers.update(_HEADERS)
+        response.headers.update(HEADERS)
         with answers.opened_site() as site:
             return answers.runs_page(site, offset, limit)
 
     @app.get("/api/runs/{run}/copies")
     def copies(run: str, response: Response, offset: Offset = 0, limit: Limit = page.PAGE) -> dict[str, Any]:
-        response.headers.update(_HEADERS)
+        response.headers.update(HEADERS)
         with answers.opened_site() as site:
             return answers.copies_page(site, run, offset, limit)
 
     @app.get("/api/runs/{run}/log")
     def log(run: str, response: Response, before: Annotated[int | None, Query(ge=1)] = None, limit: Limit = page.PAGE) -> dict[str, Any]:
-        response.headers.update(_HEADERS)
+        response.headers.update(HEADERS)
         with answers.opened_site() as site:
             return answers.log_page(site, run, before, limit)
 
     @app.post("/api/runs/{run}/quarantine", dependencies=CHANGES)
     def quarantine(run: str, body: Quarantine, user: GetUserDep) -> dict[str, Any]:
         with answers.opened_site() as site:
-            return answers.quarantine(site, run, body.checkpoint, _signed(body.reason, user))
+            return answers.quarantine(site, run, body.checkpoint, answers.said_by(body.reason, user.get_name()))
 
     @app.post("/api/runs/{run}/hold", dependencies=CHANGES)
     def hold(run: str, body: Hold, user: GetUserDep) -> dict[str, Any]:
         with answers.opened_site() as site:
-            return answers.hold(site, run, _signed(body.reason, user))
+            return answers.hold(site, run, answers.said_by(body.reason, user.get_name()))
 
     @app.get("/", response_class=HTMLResponse)
     def show(run: str | None = None, offset: Offset = 0) -> HTMLResponse:
-        try:
-            with answers.opened_site() as site:
-                if run is None:
-                    body = page.runs_body(answers.runs_page(site, offset, page.PAGE))
-                else:
-                    body = page.copies_body(answers.copies_page(site, run, offset, page.PAGE))
-            return HTMLResponse(page.document(body), headers=_HEADERS)
-        except SeawallError as error:
-            return HTMLResponse(page.document(page.error_body(str(error))), status_of(error), headers=_HEADERS)
+        with answers.opened_site() as site:
+            if run is None:
+                body = page.runs_body(answers.runs_page(site, offset, page.PAGE))
+            else:
+                body = page.copies_body(answers.copies_page(site, run, offset, page.PAGE))
+        return HTMLResponse(page.document(body), headers=HEADERS)
 
+    add_integrity_routes(app)
     return app
 
 
-def _signed(reason: str, user: Any) -> str:
-    """The log is signed by the host's key; which person asked is part of the reason."""
-    return f"{reason} (by {user.get_name()} in Airflow)"
+def _is_page(request: Request) -> bool:
+    """Whether a person looks at the answer."""
+    route = request.scope.get("route")
+    return route is not None and not str(route.path).startswith("/api/")
+
+
+def _back(request: Request) -> str:
+    """From a page to the list of runs."""
+    depth = str(request.scope["route"].path).count("/") - 1
+    return "../" * depth + ("integrity?all=1" if "integrity" in str(request.scope["route"].path) else "?")

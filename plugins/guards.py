@@ -1,5 +1,6 @@
 """Who may ask, and from where. Airflow leaves both to the plugin."""
 
+from typing import Any
 from urllib.parse import urlsplit
 
 from airflow.api_fastapi.app import get_auth_manager
@@ -24,6 +25,9 @@ def refuse_other_sites(request: Request) -> None:
     A bearer token is not sent by a browser on its own, so with one the origin does not matter; but a foreign origin is refused even then.
     """
     origin = request.headers.get("origin")
+    # What browsers of today add by themselves; a page cannot set it.
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise HTTPException(HTTP_403_FORBIDDEN, "a change cannot be asked for from another site")
     if origin is None:
         if not request.headers.get("authorization", "").lower().startswith("bearer "):
             raise HTTPException(HTTP_403_FORBIDDEN, "a change needs a bearer token, or comes from a page of this server")
@@ -31,9 +35,14 @@ def refuse_other_sites(request: Request) -> None:
         raise HTTPException(HTTP_403_FORBIDDEN, "a change cannot be asked for from another site")
 
 
+def is_operator(user: Any) -> bool:
+    """Whether a person may change connections, which is what Airflow lets its role Op do and User not."""
+    return bool(get_auth_manager().is_authorized_connection(method="PUT", user=user))
+
+
 def require_operator(user: GetUserDep) -> None:
-    """403 for who may not change connections, which is what Airflow lets its role Op do and User not."""
-    if not get_auth_manager().is_authorized_connection(method="PUT", user=user):
+    """403 for who is no operator."""
+    if not is_operator(user):
         raise HTTPException(HTTP_403_FORBIDDEN, "this needs the rights of an operator of this Airflow")
 
 

@@ -1,36 +1,65 @@
-"""The page: runs, and the checkpoints of one, as plain HTML. Everything that is not markup here is escaped."""
+"""Pages as plain HTML: what every page has, and the pages of runs and of the copies of one. What is not markup here is escaped."""
 
+import re
+from base64 import b64encode
+from functools import cache
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
+
+from seawall.errors import SeawallError
 
 PAGE = 20
-_STYLE = """
-body { font: 14px/1.5 system-ui, sans-serif; margin: 1.5rem; color: #1d2733; background: #fff }
-table { border-collapse: collapse; margin: .75rem 0 } th, td { text-align: left; padding: .3rem .8rem; border-bottom: 1px solid #d9e0e6 }
-code { font-size: 12px } a { color: #0b5c8a } .ok { color: #14713d } .bad { color: #a61b1b; font-weight: 600 } .old { color: #7a5200 }
-tr:target { background: #eef6fb } .note { color: #56636f }
-@media (prefers-color-scheme: dark) {
-  body { color: #dde4ea; background: #14191e } th, td { border-color: #333d46 } a { color: #79bde6 } .ok { color: #6fcf97 }
-  .bad { color: #ff8a80 } .old { color: #e6b450 } tr:target { background: #1d2a35 } .note { color: #9aa7b3 }
-}
-"""
 _CLASS = {"proved": "ok", "failed": "bad", "lapsed": "old"}
 
 
-def document(body: str) -> str:
-    """A whole page around ``body``, which is markup."""
+@cache
+def _style() -> str:
+    text = files("seawall.plugins").joinpath("integrity.css").read_text(encoding="utf-8")
+    return re.sub(r"/\*.*?\*/\s*", "", text, flags=re.DOTALL)
+
+
+@cache
+def _script() -> str:
+    return files("seawall.plugins").joinpath("integrity.js").read_text(encoding="utf-8")
+
+
+@cache
+def content_policy() -> str:
+    """What a browser may do with a page: this style and this script by their digests, forms to this server, frames of this server."""
+    style, script = (b64encode(sha256(text.encode()).digest()).decode() for text in (_style(), _script()))
     return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-        f"<title>Seawall</title><style>{_STYLE}</style></head><body>{body}</body></html>"
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; "
+        "frame-ancestors 'self'; base-uri 'none'; form-action 'self'"
     )
 
 
-def runs_body(page: dict[str, Any]) -> str:
-    """The list of runs."""
+def document(body: str, title: str = "Seawall") -> str:
+    """A whole page around ``body``, which is markup."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_style()}</style><script>{_script()}</script></head><body><main>{body}</main></body></html>"
+    )
+
+
+def address(path: str, **query: object) -> str:
+    """An address, without the parts of its query that are None or empty."""
+    given = {name: str(value) for name, value in query.items() if value is not None and value != ""}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def link(path: str, **query: object) -> str:
+    """:func:`address`, escaped for an attribute."""
+    return escape(address(path, **query))
+
+
+def runs_body(page: dict[str, Any], path: str = "") -> str:
+    """The list of runs. ``path`` is where a run's name leads."""
     rows = "".join(
-        f'<tr><td><a href="?run={quote(run["run"], safe="")}">{escape(run["run"])}</a></td><td>{escape(", ".join(run["copies"]))}</td>'
-        f"<td>{escape(run['required_level'])}</td><td>{run['rpo_minutes']} min</td></tr>"
+        f'<tr><td><a href="{path}?run={quote(run["run"], safe="")}">{escape(run["run"])}</a></td>'
+        f"<td>{escape(', '.join(run['copies']))}</td><td>{escape(run['required_level'])}</td><td>{run['rpo_minutes']} min</td></tr>"
         for run in page["runs"]
     )
     more = _more(page["offset"] + len(page["runs"]), page["total"], "")
@@ -58,9 +87,20 @@ def copies_body(page: dict[str, Any]) -> str:
     )
 
 
-def error_body(text: str) -> str:
-    """What went wrong."""
-    return f'<p><a href="?">All runs</a></p><p class="bad">{escape(text)}</p>'
+def error_body(text: str, back: str = "?") -> str:
+    """What went wrong. ``back`` is markup-safe."""
+    return f'<p><a href="{back}">All runs</a></p><p class="bad" role="alert">{escape(text)}</p>'
+
+
+def failure_body(error: SeawallError, back: str = "?") -> str:
+    """What the library could not do: what, where, why, and what to do next."""
+    facts = (("Where", error.where), ("Why", error.why), ("Next", error.do), ("Kind", f"{type(error).__name__}, {error.outcome}"))
+    listed = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts if text)
+    unknown = "Nothing is known about any copy until this works: that is unknown, and neither good nor bad."
+    return (
+        f'<p><a href="{back}">All runs</a></p><div class="notice bad-notice" role="alert"><p><strong>{escape(error.what)}</strong></p>'
+        f'<dl>{listed}</dl></div><p class="note">{unknown}</p>'
+    )
 
 
 def _row(row: dict[str, Any], stores: list[str]) -> str:

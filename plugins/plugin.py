@@ -8,13 +8,14 @@ from seawall.operators.links import CheckpointLink
 
 
 class SeawallPlugin(AirflowPlugin):
-    """The page "Seawall", its routes below ``/seawall``, and the link from a task to its checkpoint."""
+    """The pages "Seawall" and "Integrity", their routes below ``/seawall``, and the link from a task to its checkpoint."""
 
     name = "seawall"
     # Airflow declares both as variables of the instance.
     operator_extra_links = [CheckpointLink()]  # noqa: RUF012
     external_views = [  # noqa: RUF012
-        {"name": "Seawall", "href": "/seawall/", "destination": "nav", "category": "browse", "url_route": "seawall"}
+        {"name": "Seawall", "href": "/seawall/", "destination": "nav", "category": "browse", "url_route": "seawall"},
+        {"name": "Integrity", "href": "/seawall/integrity", "destination": "nav", "category": "browse", "url_route": "seawall-integrity"},
     ]
 
     @property
