@@ -72,7 +72,8 @@ class Sealed:
             ">8sHHII16sB3sQ16s32s32s", raw[:128]
         )
         need(magic == b"SEAWALL\n", "magic")
-        need((version, suite, flags) == (1, 1, 0), "version", "unsupported")
+        need((version, suite) == (1, 1) and flags in (0, 4), "version", "unsupported")
+        self.derives = flags == 4
         need(chunk in [1 << bits for bits in range(10, 27)] and zeros == bytes(3) and self.kind in (1, 2, 3, 4), "header")
         need(self.number == 0 or self.kind in (2, 3), "number")
         self.crc, signature, start = struct.unpack(">Q64sQ", raw[-80:])
@@ -109,10 +110,14 @@ class Sealed:
         need(len(footer) >= 44, "footer")
         length, digest, name_length = struct.unpack(">Q32sI", footer[:44])
         need(len(footer) == 44 + name_length and len(self.leaves) == max(1, -(-length // self.chunk)), "footer")
-        plaintext = b""
+        plaintext, hollow = b"", []
         for index, record in enumerate(self.records()):
             packed = decrypt(key, index.to_bytes(11, "big") + bytes((index == len(self.leaves) - 1,)), record)
-            plaintext += unpack(packed[0], packed[1:], min(self.chunk, length - index * self.chunk))
+            size = min(self.chunk, length - index * self.chunk)
+            if packed[0] == 2:
+                plaintext += unpack_planes(packed[1:], size, plaintext, hollow, self.derives)
+            else:
+                plaintext += unpack(packed[0], packed[1:], size)
         need(sha(plaintext) == digest, "plaintext")
         return footer[44:], plaintext
 
@@ -135,6 +140,81 @@ def unpack(codec: int, packed: bytes, length: int) -> bytes:
             refuse("corrupt", str(error))
     need(len(packed) == length, "length of a record")
     return packed
+
+
+WIDTHS = (1, 2, 4, 8)
+
+
+def unpack_planes(packed: bytes, length: int, before: bytes, hollow: list[tuple[int, int]], derives: bool) -> bytes:
+    """``before`` is the file so far; ``hollow`` notes which bytes of it are derived."""
+    need(packed[:1] == b"\1", "form", "unsupported")
+    need(3 <= len(packed) < length, "length of planes")
+    at, filled, runs, count = 3, 0, [], int.from_bytes(packed[1:3], "big")
+    need(3 + 5 * count <= len(packed), "number of runs")
+    for _ in range(count):
+        need(at + 5 <= len(packed), "runs")
+        kind, nbytes = struct.unpack_from(">BI", packed, at)
+        need(kind in (*WIDTHS, 0x12, 0x22), "kind", "unsupported")
+        at += 5
+        master = 0
+        if kind not in WIDTHS:
+            need(at + 8 <= len(packed) and derives, "derived")
+            master = int.from_bytes(packed[at : at + 8], "big")
+            need(master + 2 * nbytes <= len(before) + filled, "a master behind its run")
+            at += 8
+        need(nbytes and nbytes % (kind if kind in WIDTHS else 2) == 0, "length of a run")
+        filled += nbytes
+        runs.append((kind, nbytes, master))
+    need(filled == length and sum(kind not in WIDTHS for kind, _, _ in runs) <= 128, "runs")
+    totals = {width: sum(nbytes for kind, nbytes, _ in runs if kind == width) // width for width in WIDTHS}
+    entries = []
+    for width in WIDTHS:
+        for _ in range(width if totals[width] else 0):
+            need(at + 5 <= len(packed), "planes")
+            entries.append((width, *struct.unpack_from(">BI", packed, at)))
+            at += 5
+    planes: dict[int, list[bytes]] = {width: [] for width in WIDTHS}
+    for width, method, nbytes in entries:
+        need(method in (0, 1), "method", "unsupported")
+        need(at + nbytes <= len(packed) and (method == 1 or nbytes == totals[width]), "a plane")
+        planes[width].append(unpack(method, packed[at : at + nbytes], totals[width]))
+        at += nbytes
+    need(at == len(packed), "bytes behind the planes")
+    elements = {}
+    for width in WIDTHS:
+        joined = bytearray(width * totals[width])
+        for rank, plane in enumerate(planes[width]):
+            joined[rank::width] = plane
+        elements[width] = bytes(joined)
+    out = b""
+    for kind, nbytes, master in runs:
+        if kind in WIDTHS:
+            out, elements[kind] = out + elements[kind][:nbytes], elements[kind][nbytes:]
+            continue
+        need(not any(start < master + 2 * nbytes and master < end for start, end in hollow), "derived from derived")
+        hollow.append((len(before) + len(out), len(before) + len(out) + nbytes))
+        words = struct.unpack(f"<{nbytes // 2}I", (before + out)[master : master + 2 * nbytes])
+        out += struct.pack(f"<{nbytes // 2}H", *((bfloat16 if kind == 0x12 else float16)(word) for word in words))
+    return out
+
+
+def bfloat16(x: int) -> int:
+    return 0x7FC0 if x & 0x7FFFFFFF > 0x7F800000 else (x + 0x7FFF + (x >> 16 & 1)) >> 16
+
+
+def float16(x: int) -> int:
+    sign, magnitude, exponent = x >> 31 << 15, x & 0x7FFFFFFF, x >> 23 & 255
+    if magnitude > 0x7F800000:
+        return sign | 0x7E00
+    if magnitude >= 0x477FF000:  # 65520
+        return sign | 0x7C00
+    if exponent > 112:
+        return sign | magnitude - 0x38000000 + 0xFFF + (x >> 13 & 1) >> 13
+    if exponent == 0:
+        return sign
+    whole, rest = divmod(x & 0x7FFFFF | 1 << 23, 1 << 126 - exponent)
+    half = 1 << 125 - exponent
+    return sign | whole + (rest > half or (rest == half and whole & 1))
 
 
 # --- keys (section 7) ---

@@ -23,6 +23,7 @@ from seawall.vault.zstd_frames import Search, pack_frame
 from tests.vault.mutations import mutated
 from tests.vault.tensors_in_file import numbers
 from tests.vectors.copies import text
+from tests.vectors.planes import payload, plane, run
 
 SIZE = 1024
 MASTER = numbers(random.Random(5), "float32", 2048, "weights")
@@ -32,19 +33,6 @@ AT = len(MASTER)
 def earlier(start: int, length: int) -> bytes:
     assert start >= 0 and start + length <= AT, "more is asked for than lies before the record"
     return MASTER[start : start + length]
-
-
-def run(kind: int, length: int, master: int | None = None) -> bytes:
-    return struct.pack(">BI", kind, length) + (b"" if master is None else struct.pack(">Q", master))
-
-
-def plane(method: int, coded: bytes, length: int | None = None) -> tuple[bytes, bytes]:
-    return struct.pack(">BI", method, len(coded) if length is None else length), coded
-
-
-def payload(runs: list[bytes], planes: list[tuple[bytes, bytes]], *, form: int = 1, count: int | None = None, after: bytes = b"") -> bytes:
-    head = bytes((form,)) + struct.pack(">H", len(runs) if count is None else count)
-    return head + b"".join(runs) + b"".join(entry for entry, _ in planes) + b"".join(coded for _, coded in planes) + after
 
 
 def unpacked(raw: bytes, size: int = SIZE, *, may_derive: bool = True) -> bytes:

@@ -9,6 +9,8 @@ from pathlib import Path
 from seawall.vault import objects
 from seawall.vault.batch import Batch, SealedFile
 from seawall.vault.codecs import Codec
+from seawall.vault.derived import cast_candidates, find_pairs, least_derived_bytes
+from seawall.vault.element_runs import element_runs
 from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.identity import sealing_folder, sealing_id
 from seawall.vault.inventory import Inventory, InventoryFile
@@ -160,7 +162,12 @@ def seal_copy(
     crcs: dict[tuple[int, int, int], int] = {}
     copy = SealedCopy(name, plan, Inventory(RUN, sealing, step, "opaque", None, None, (), folders, links, pointer, ()), data_key, contents)
 
+    found = element_runs(tensors, [file.size for file in planned], range(len(planned)))
+    candidates = cast_candidates(tensors, [file.size for file in planned], range(len(planned)))
+
     def put(kind: ObjectKind, number: int, file: str, plaintext: bytes) -> Row:
+        of_file = kind == ObjectKind.FILE and codec.has_planes
+        least = least_derived_bytes(CHUNK_BYTES)
         raw, sealed = seal_bytes(
             plaintext,
             sealing=sealing,
@@ -169,8 +176,11 @@ def seal_copy(
             name=posix_bytes(file),
             data_key=data_key,
             signing_key=KEYS.writer,
-            codec=codec,
+            # Documents have no tensors.
+            codec=codec if of_file or not codec.has_planes else Codec.ZSTD,
             chunk_bytes=CHUNK_BYTES,
+            runs=found[number] if of_file else None,
+            pairs=find_pairs(candidates[number], lambda at, nbytes: plaintext[at : at + nbytes], least) if of_file else (),
         )
         copy.objects[object_name(kind, number)] = raw
         copy.rows[object_name(kind, number)] = row_of(sealed)

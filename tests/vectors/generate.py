@@ -14,7 +14,7 @@ from typing import Any
 import zstandard
 
 from tests.log.actors import KEYS, RUN
-from tests.vectors import bad_bytes, bad_documents, bad_signed, other_documents
+from tests.vectors import bad_bytes, bad_documents, bad_planes, bad_signed, casts, other_documents
 from tests.vectors.copies import FOLDER, KEYRING, RECOVERY, RECOVERY_WRAPS, STRANGE_KEYRING, USED_WRAPS, SealedCopy
 from tests.vectors.store import GoodStore, good_store
 from tests.vectors.vector import READERS, Vector
@@ -31,6 +31,7 @@ def vectors(good: GoodStore) -> Iterator[Vector]:
     yield from bad_documents.bad_keys(plain)
     yield from bad_documents.bad_inventories(plain)
     yield from bad_documents.bad_plans(plain)
+    yield from bad_planes.bad_planes(good.copies["planes"])
 
 
 def describe(good: GoodStore, made: list[Vector]) -> dict[str, Any]:
@@ -101,6 +102,7 @@ def files() -> dict[str, bytes]:
     others = json.dumps(documents, indent=1, ensure_ascii=True)
     wraps = json.dumps({label: RECOVERY_WRAPS[label] for label in USED_WRAPS}, indent=1, sort_keys=True)
     written["recovery_wraps.json"] = wraps.encode() + b"\n"
+    written["casts.json"] = casts.encoded()
     return {**written, "index.json": index.encode() + b"\n", "documents.json": others.encode() + b"\n"}
 
 

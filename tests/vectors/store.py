@@ -16,6 +16,7 @@ from seawall.verify.proofs import Proof, append_proofs
 from tests.log.actors import KEYS, RUN, Hand, trust_list
 from tests.vectors.copies import SAVED_AT, STRANGE_KEYRING, SealedCopy, bare, folder_of, plain, zstd
 from tests.vectors.fixed_random import fixed_random
+from tests.vectors.planes import planes
 
 
 @dataclass
@@ -47,27 +48,34 @@ def good_store() -> GoodStore:
     for copy in copies.values():
         versions = {"manifest.json": "v1"} if copy.name == "plain" else {}
         time = None if copy.name == "bare" else SAVED_AT
-        receipt = Receipt(RUN, copy.sealing, copy.manifest_digest, store_id, 1, time, time, versions)
-        copy.objects[receipt_name(store_id, 1)] = receipt.sign(KEYS.writer)
-        _add_rotation(copy)
-        store.objects.update({folder_of(copy) + name: raw for name, raw in copy.objects.items()})
-        body = Commit(
-            copy.sealing.hex(),
-            copy.plan.step,
-            1,
-            copy.manifest_digest,
-            sha256(copy.objects["keys-1.json"]).hexdigest(),
-            store_id,
-            sha256(copy.objects[receipt_name(store_id, 1)]).hexdigest(),
-            time,
-        )
-        hand.write(body, KEYS.writer)
+        _commit(hand, store, store_id, copy, time, versions)
         proofs.append(Proof(copy.sealing.hex(), copy.manifest_digest, store_id, Level.L3, "ok", "decrypt", SAVED_AT, {"objects": "1"}))
     resolve = read_log(store, RUN, KEYS.root.public).state.resolver("verifier")
     append_proofs(store, RUN, proofs[:2], KEYS.verifier, resolve)
     chain = append_proofs(store, RUN, proofs[2:], KEYS.verifier, resolve)
     hand.write(ProofHeads((ProofHead(KEYS.verifier.key_id, chain.seq, chain.digest),)), KEYS.verifier)
+    # Later copies come last: what the first ones and the log said before stays as it was released.
+    copies["planes"] = planes()
+    _commit(hand, store, store_id, copies["planes"], SAVED_AT, {})
     return GoodStore(store, store_id, copies)
+
+
+def _commit(hand: Hand, store: MemoryStore, store_id: str, copy: SealedCopy, time: str | None, versions: dict[str, str]) -> None:
+    receipt = Receipt(RUN, copy.sealing, copy.manifest_digest, store_id, 1, time, time, versions)
+    copy.objects[receipt_name(store_id, 1)] = receipt.sign(KEYS.writer)
+    _add_rotation(copy)
+    store.objects.update({folder_of(copy) + name: raw for name, raw in copy.objects.items()})
+    body = Commit(
+        copy.sealing.hex(),
+        copy.plan.step,
+        1,
+        copy.manifest_digest,
+        sha256(copy.objects["keys-1.json"]).hexdigest(),
+        store_id,
+        sha256(copy.objects[receipt_name(store_id, 1)]).hexdigest(),
+        time,
+    )
+    hand.write(body, KEYS.writer)
 
 
 def _add_rotation(copy: SealedCopy) -> None:
