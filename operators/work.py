@@ -30,8 +30,23 @@ def copies_to_fill(commits: Iterable[dict[str, Any] | None]) -> list[dict[str, A
     ]
 
 
+def parts_to_archive(plans: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a part: run, sealing, first, count."""
+    return [{"run": plan["run"], "sealing": plan["sealing"], **part} for plan in plans if plan for part in plan["parts"]]
+
+
+def sealings_to_archive(plans: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a plan: run, sealing. Also for what is there already: its label may be missing."""
+    return [{"run": plan["run"], "sealing": plan["sealing"]} for plan in plans if plan]
+
+
+def archived_to_prove(archived: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
+    """One item a copy that was brought now: run, sealing, store. Of the others the daily rotation takes care."""
+    return [{name: copy[name] for name in ("run", "sealing", "store")} for copy in archived if copy and copy["status"] == "archived"]
+
+
 def copies_to_verify(due: Iterable[list[dict[str, Any]] | None]) -> list[dict[str, Any]]:
-    """One item a copy: run, sealing, store."""
+    """One item a copy, or a part of one: run, sealing, store, level, first, count."""
     return [copy for of_run in due if of_run for copy in of_run]
 
 
