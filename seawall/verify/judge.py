@@ -24,11 +24,16 @@ def judge(facts: RunFacts, now: datetime, policy: MatrixPolicy) -> Matrix:
     """The matrix of a run at ``now``."""
     files = [file_cell(copy, now, policy) for copy in facts.copies]
     good = _good_copies(facts.copies, files)
+    opened = {
+        copy.sealing.commit.sealing
+        for copy in facts.copies
+        if copy.bytes_state is not None and copy.bytes_state.level is not None and copy.bytes_state.level >= Level.L3
+    }
     rows = []
     for copy, file in zip(facts.copies, files, strict=True):
         others = good.get(copy.sealing.commit.sealing, [])
         cells = {
-            Dimension.FILE: _with_response(copy, file, others),
+            Dimension.FILE: _with_response(copy, file, others, copy.sealing.commit.sealing in opened),
             Dimension.STRUCTURE: structure_cell(copy, now, policy),
             Dimension.TIMELINESS: timeliness_cell(copy, now, policy),
             Dimension.CHAIN: chain_cell(copy, facts, now),
@@ -51,12 +56,13 @@ def _good_copies(copies: Sequence[CopyFacts], files: Sequence[Cell]) -> Mapping[
     return good
 
 
-def _with_response(copy: CopyFacts, file: Cell, good: Sequence[str]) -> Cell:
+def _with_response(copy: CopyFacts, file: Cell, good: Sequence[str], content_proved: bool) -> Cell:
     """What a damaged copy calls for depends on the others."""
     if file.verdict is not Verdict.FAILED:
         return file
     state = copy.bytes_state
     if state is not None and state.failure is not None and state.failure.level >= Level.L3:
-        # Its bytes are those that were signed, so they are the same in every store: nothing to heal it from.
-        return replace(file, response=Response.QUARANTINE)
+        # Its bytes are those that were signed, so they are the same in every store: nothing to heal it from. When the same bytes were opened
+        # well elsewhere since, it was the reader that failed.
+        return replace(file, response=Response.PROVE if content_proved else Response.QUARANTINE)
     return replace(file, response=Response.HEAL if good else Response.INCIDENT)

@@ -65,6 +65,9 @@ FILES = [
     ("1 a L0 failed; 1 b L3 ok", 2, "failed heal", "ok"),
     # Content that fails fails with the same bytes everywhere: nothing to heal it from.
     ("1 a L3 failed; 1 b L2 ok", 2, "failed quarantine", "ok"),
+    ("1 a L3 ok; 1 b L3 ok; 2 a L3 failed", 3, "failed quarantine", "ok"),
+    # The same bytes were opened well since: look again before anything is quarantined.
+    ("1 a L3 failed; 2 b L3 ok", 3, "failed prove", "ok"),
     # What fails above L3 says nothing against the bytes, which were read on the way.
     ("1 a L2 ok; 1 a L3 ok; 1 a L4 failed", 2, "ok", "unknown"),
     ("1 a L3 ok; 1 a L4 ok; 2 a L5 failed", 3, "ok", "unknown"),
