@@ -62,7 +62,7 @@ def _with_response(copy: CopyFacts, file: Cell, good: Sequence[str], content_pro
         return file
     state = copy.bytes_state
     if state is not None and state.failure is not None and state.failure.level >= Level.L3:
-        # Its bytes are those that were signed, so they are the same in every store: nothing to heal it from. When the same bytes were opened
-        # well elsewhere since, it was the reader that failed.
+        # Its bytes are those that were signed, so they are the same in every store: nothing to heal it from. When the same bytes were
+        # opened well elsewhere since, it was the reader that failed.
         return replace(file, response=Response.PROVE if content_proved else Response.QUARANTINE)
     return replace(file, response=Response.HEAL if good else Response.INCIDENT)
