@@ -189,11 +189,17 @@ def _show(judged: "Matrix", rows: "Sequence[Row]", older: int) -> None:
 
 
 def _show_calls(judged: "Matrix", calls: "Sequence[Call]") -> None:
-    """The cells that call for something, with the reason; `seawall respond` does it."""
+    """The cells that call for something, with the reason; what only needs another look comes together at the end."""
+    from seawall.verify.matrix import Response
+
     names = {row.store.id: row.store.name for row in judged.rows}
-    for call in calls:
+    acts = [call for call in calls if call.response is not Response.PROVE]
+    for call in acts:
         where = f"step {call.step} in {', '.join(names[store] for store in call.stores)}" if call.sealing else "the run"
         sources = f" from {', '.join(names[store] for store in call.sources)}" if call.sources else ""
         say(f"{call.response.value.replace('_', ' ')}{sources}: {where}: {call.reason}")
-    if calls:
+    if acts:
         say(f"`seawall respond {judged.run}` does what can be done without a person; docs/reading-the-matrix.md says what each word means")
+    unread = {(call.sealing, store) for call in calls if call.response is Response.PROVE for store in call.stores}
+    if unread:
+        say(f"{len(unread)} copies have cells that another look would settle: `seawall verify {judged.run} --due`")

@@ -29,6 +29,7 @@ def test_before_anything_is_proved_everything_of_the_copies_is_unknown(site: Dem
     assert said.code == 3
     assert cells(said.document, "a") == dict(zip(VERDICTS, ["unknown", "unknown", "ok", "ok", "unknown", "ok", "unknown"], strict=True))
     assert {call["response"] for call in said.document["calls"]} == {"prove"}
+    assert "2 copies have cells that another look would settle" in site("matrix", "gpt").out
 
 
 def test_after_a_verification_all_is_ok(site: DemoSite) -> None:
