@@ -39,9 +39,13 @@ with DAG(
     params={
         "run": Param("", type="string", title="Run", description="Only this run; empty for all of seawall.toml."),
         "level": Param("", enum=["", "L0", "L1", "L2", "L3", "L4"], title="Level", description="Empty: the highest that the keys allow."),
-        "every_hours": Param(
-            20, type="integer", minimum=0, title="Hours", description="Leave out what was looked at since; 0 for nothing."
+        "budget": Param(
+            "1TB",
+            type="string",
+            title="Bytes",
+            description="Stop after so many bytes a run, such as 500GB; what is left comes with the next DAG run. Empty: no bound.",
         ),
+        "again": Param(False, type="boolean", title="Again", description="The newest checkpoint too, whenever it was read back last."),
     },
     on_failure_callback=[AlertmanagerNotifier(), DingTalkNotifier()],
     on_success_callback=[AlertmanagerNotifier(resolved=True)],
@@ -50,12 +54,14 @@ with DAG(
 ) as dag:
     runs = ListRunsOperator(task_id="runs", run="{{ params.run }}")
     due = DueCopiesOperator.partial(
-        task_id="due", map_index_template="{{ task.run }}", level="{{ params.level }}", every_hours="{{ params.every_hours }}"
+        task_id="due",
+        map_index_template="{{ task.run }}",
+        level="{{ params.level }}",
+        budget="{{ params.budget }}",
+        again="{{ params.again }}",
     ).expand(run=runs.output)
     copies = task(task_id="copies", trigger_rule=DONE)(copies_to_verify)(due.output)
-    verify = VerifyOperator.partial(
-        task_id="verify", map_index_template="{{ task.run }} {{ task.store }}", level="{{ params.level }}"
-    ).expand_kwargs(copies)
+    verify = VerifyOperator.partial(task_id="verify", map_index_template="{{ task.run }} {{ task.store }}").expand_kwargs(copies)
     certify = CertifyOperator.partial(
         task_id="certify", map_index_template="{{ task.run }}", results=verify.output, trigger_rule=DONE
     ).expand(run=runs.output)
