@@ -1,11 +1,11 @@
 """What the checksums of all tensors cost a save: asynchronous saves with and without them, in turn, in the same run.
 
-Without them means DCP's own planner, as before there were sums. Figures are medians over rounds, ratios those within a round, because
-machines are noisy and ratios less so. Sums are taken in a thread beside the writer, so what they cost a save is what it waits for them
-once everything is written, and what they take from the writer. Two goals, exit 1 when one is missed:
+Without them means DCP's own planner, as before there were sums. Sums are taken in a thread beside the writer, so what they cost a save is
+what it waits for them once everything is written, and what they take from the writer. Two goals, exit 1 when one is missed:
 
-* a save waits for sums for at most 2 % of its time, from `save_async` to the commit;
-* saves, and stalls of training, are not longer by more than 2 %: missed when three of four rounds say that they are.
+* a save waits for sums for at most 2 % of its time, from `save_async` to the commit (median);
+* the fastest save, and the shortest stall of training, are not longer by more than 2 % with sums. The fastest, because what else the
+  machine does only ever adds; on a busy one it takes many rounds.
 
 The CPU time of the summing thread is shown beside them.
 """
@@ -16,7 +16,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import median
 from typing import Any
 
 import torch
@@ -115,16 +115,10 @@ def save(checkpointer: Checkpointer, step: int, state: dict[str, Any], planner: 
     return Save(stalled - began, total, time.process_time() - cpu, clocked.seconds, WaitingPlanner.waited)
 
 
-def ratios(rounds: list[dict[str, Save]], figure: str) -> tuple[float, float, float]:
-    """Lower quartile, median and upper quartile."""
-    low, middle, high = quantiles((getattr(one["with"], figure) / getattr(one["without"], figure) for one in rounds), method="inclusive")
-    return low, middle, high
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mib", type=int, default=512, help="size of the state")
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--mib", type=int, default=256, help="size of the state")
+    parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--folder", type=Path, help="where to save; the system's temporary folder otherwise")
     asked = parser.parse_args()
     state = state_of(asked.mib)
@@ -146,9 +140,9 @@ def main() -> int:
         print(f"  {name:<8} save_async {stall:.3f}   until committed {total:.3f}   CPU {cpu:.3f}")
     missed = []
     for figure, words in (("stall", "save_async"), ("total", "until committed"), ("cpu", "CPU")):
-        low, middle, high = ratios(rounds, figure)
-        print(f"  with / without, {words}: {middle:.3f}, half of the rounds {low:.3f} to {high:.3f}")
-        if figure != "cpu" and low > MOST_RATIO:
+        least = {name: min(getattr(one[name], figure) for one in rounds) for name in PLANNERS}
+        print(f"  fastest {words}: {least['with']:.3f} with, {least['without']:.3f} without: {least['with'] / least['without']:.3f}")
+        if figure != "cpu" and least["with"] > MOST_RATIO * least["without"]:
             missed.append(words)
     share = median(one["with"].waited / one["with"].total for one in rounds)
     print(f"  the save waits {median(one['with'].waited for one in rounds):.4f} s for sums, {share:.2%} of its time")

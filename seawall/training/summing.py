@@ -10,7 +10,7 @@ What an error between memory and disk must not escape is the sum's coverage, so 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass  # noqa: 
 from torch.utils._pytree import tree_map_only  # noqa: TID253 -- as above
 
 from seawall.checkpoint.sums_file import TensorSum
-from seawall.kernels.device import Device, cpu, device_of
+from seawall.kernels.device import cpu, device_of
 
 _log = logging.getLogger(__name__)
 
@@ -49,12 +49,12 @@ class SummingPlanner(DefaultSavePlanner):
             return super().transform_object(write_item, object)
         stored = as_stored(object)
         place = place_of(write_item)
-        known = self._taken.get(place) or sum_on_gpu(stored, place)
-        if known is not None:
-            self._sums.append(known)
+        taken = [self._taken[place]] if place in self._taken else sums_on_gpu({place: stored})
+        if taken:
+            self._sums += taken
             return stored
         stored = stored.cpu()
-        self._sums.append(self._beside.submit(_sum, stored, place, _CPU))
+        self._sums.append(self._beside.submit(_sum, stored, place))
         return stored
 
     def sums(self) -> list[TensorSum]:
@@ -79,15 +79,27 @@ class SummingStager(DefaultStager):
     def stage(self, state_dict: dict[str, Any], **kwargs: Any) -> Any:
         state_dict = tree_map_only(torch.Tensor, _without_marks, state_dict)
         if gpus_here():
-            planner = DefaultSavePlanner()
-            planner.set_up_planner(state_dict)
-            for item in planner.create_local_plan().items:
-                tensor = None if item.type == WriteItemType.BYTE_IO else planner.lookup_object(item.index)
-                if tensor is not None and summable(tensor):
-                    found = sum_on_gpu(as_stored(tensor), place_of(item))
-                    if found is not None:
-                        self.taken[place_of(item)] = found
+            for tensors in _batches(state_dict):
+                self.taken |= {(one.name, one.offsets): one for one in sums_on_gpu(tensors)}
         return super().stage(state_dict, **kwargs)
+
+
+def _batches(state_dict: dict[str, Any]) -> Iterator[dict[Place, torch.Tensor]]:
+    """The tensors that this rank may write, as they are to be stored: all of one device that are so already, to be summed in one launch,
+    and each of the others alone, because that one is a copy."""
+    planner = DefaultSavePlanner()
+    planner.set_up_planner(state_dict)
+    together: dict[torch.device, dict[Place, torch.Tensor]] = {}
+    for item in planner.create_local_plan().items:
+        tensor = None if item.type == WriteItemType.BYTE_IO else planner.lookup_object(item.index)
+        if tensor is None or not summable(tensor):
+            continue
+        stored = as_stored(tensor)
+        if stored.data_ptr() == tensor.data_ptr():
+            together.setdefault(stored.device, {})[place_of(item)] = stored
+        else:
+            yield {place_of(item): stored}
+    yield from together.values()
 
 
 _CPU = cpu()
@@ -119,23 +131,29 @@ def _without_marks(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.resolve_conj().resolve_neg() if tensor.is_conj() or tensor.is_neg() else tensor
 
 
-def sum_on_gpu(stored: torch.Tensor, place: Place) -> TensorSum | None:
-    """The sum of a tensor in GPU memory, taken there; None where it is not, or where nothing can run there."""
-    if stored.device.type != "cuda" or stored.device in _UNUSABLE:
-        return None
+def sums_on_gpu(tensors: Mapping[Place, torch.Tensor]) -> list[TensorSum]:
+    """The sums of tensors (:func:`as_stored`, at least one, all on one device), taken in GPU memory. None of them where that is not
+    where they are, or where nothing can run there."""
+    device = next(iter(tensors.values())).device
+    if device.type != "cuda" or device in _UNUSABLE:
+        return []
     try:
-        return _sum(stored, place, device_of(stored))
+        crcs = device_of(next(iter(tensors.values()))).crc64_of(list(tensors.values()))
     except Exception as error:  # noqa: BLE001 -- whatever a GPU's libraries raise, it is no reason to save nothing
-        _UNUSABLE.add(stored.device)
-        _log.warning("tensors in the memory of %s are summed after their copy to the host: %s", stored.device, error)
-        return None
+        _UNUSABLE.add(device)
+        _log.warning("tensors in the memory of %s are summed after their copy to the host: %s", device, error)
+        return []
+    return [_as_sum(place, tensor, crc) for (place, tensor), crc in zip(tensors.items(), crcs, strict=True)]
 
 
 _UNUSABLE: set[torch.device] = set()
 """GPUs that sums were tried on in vain, each said once."""
 
 
-def _sum(stored: torch.Tensor, place: Place, device: Device) -> TensorSum:
-    nbytes = stored.numel() * stored.element_size()
-    crc = device.crc64_ranges(stored, [0], [nbytes])[0] if nbytes else 0
-    return TensorSum(*place, nbytes, crc, stored.device.type)
+def _sum(stored: torch.Tensor, place: Place) -> TensorSum:
+    """Of a tensor in host memory."""
+    return _as_sum(place, stored, _CPU.crc64_of([stored])[0])
+
+
+def _as_sum(place: Place, stored: torch.Tensor, crc: int) -> TensorSum:
+    return TensorSum(*place, stored.numel() * stored.element_size(), crc, stored.device.type)

@@ -38,14 +38,14 @@ def test_without_a_usable_gpu_it_is_said_once_and_the_host_sums(caplog: pytest.L
     monkeypatch.setattr(summing, "_UNUSABLE", tried)
     tensor: Any = Elsewhere()
     with caplog.at_level(logging.WARNING, logger=summing.__name__):
-        assert summing.sum_on_gpu(tensor, ("w", ())) is None
-        assert summing.sum_on_gpu(tensor, ("w", ())) is None
+        assert summing.sums_on_gpu({("w", ()): tensor}) == []
+        assert summing.sums_on_gpu({("w", ()): tensor}) == []
     assert caplog.text.count("summed after their copy to the host") == 1
     assert tried == {torch.device("cuda", 99)}
 
 
 def test_what_is_in_host_memory_is_no_matter_of_a_gpu() -> None:
-    assert summing.sum_on_gpu(torch.ones(3), ("w", (0,))) is None
+    assert summing.sums_on_gpu({("w", (0,)): torch.ones(3)}) == []
 
 
 @pytest.mark.skipif(NO_GPU, reason="needs a GPU and CuPy")

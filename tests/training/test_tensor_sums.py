@@ -220,7 +220,11 @@ class TestStaging:
 
     def test_it_is_found_where_the_sum_was_taken_before(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(summing, "gpus_here", lambda: True)
-        monkeypatch.setattr(summing, "sum_on_gpu", lambda stored, place: TensorSum(*place, stored.nbytes, crc64(bytes_in(stored)), "cuda"))
+
+        def stand_in(tensors: dict[summing.Place, torch.Tensor]) -> list[TensorSum]:
+            return [TensorSum(*place, stored.nbytes, crc64(bytes_in(stored)), "cuda") for place, stored in tensors.items()]
+
+        monkeypatch.setattr(summing, "sums_on_gpu", stand_in)
         path = self._saved(tmp_path)
         assert {one.at for one in decode_sums((path / sums_name(0)).read_bytes(), 0, "")} == {"cuda"}
         assert other_tensors(inspect(path, deep=True)) == {("__0_0.distcp", TARGET)}
