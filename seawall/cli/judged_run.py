@@ -14,18 +14,22 @@ from seawall.protect.fill import has_copy
 from seawall.verify.cells import MatrixPolicy
 from seawall.verify.certify import read_proofs
 from seawall.verify.chain_cache import ChainCache
+from seawall.verify.committed import usable_receipt
 from seawall.verify.folded_facts import Asked, Received, fold_facts
 from seawall.verify.judge import judge
 from seawall.verify.levels import Level
 from seawall.verify.matrix import Matrix
 from seawall.verify.matrix_facts import Newest
+from seawall.verify.receipts import versions_digest
 from seawall.verify.recovery import CopyState, RecoveryDecision, copy_states, recovery_point
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
     from seawall.log.floor import FreshnessReport
     from seawall.log.read import LogView
+    from seawall.log.state import CommitRecord
     from seawall.protect.place import Place
+    from seawall.stores.base import Capabilities
 
 ASKED_CHECKPOINTS = 3
 """Of so many of the newest checkpoints the stores are asked whether they have them; of older ones proofs tell."""
@@ -94,10 +98,19 @@ def received_now(
                 received.update({(commit.sealing, place.id): Received(True) for commit in labelled})
                 continue
             for commit in newest:
-                received[commit.sealing, place.id] = Received(has_copy(place, view.run, bytes.fromhex(commit.sealing)))
+                received[commit.sealing, place.id] = _received(view, place, commit)
         except StoreError as error:
             on_problem(f"store {place.name} does not say what it has: {error}")
     return received
+
+
+def _received(view: "LogView", place: "Place", commit: "CommitRecord") -> Received:
+    # What the store can do is not probed for this: a command that has read or written there has remembered it.
+    known: Capabilities | None = getattr(place.store, "known_capabilities", None)
+    receipt = usable_receipt(place.store, place.id, view.state, commit) if known is not None and known.versions else None
+    if receipt is None:
+        return Received(has_copy(place, view.run, bytes.fromhex(commit.sealing)))
+    return Received(True, None if receipt.server_time is None else parse_utc(receipt.server_time), versions_digest(receipt.versions))
 
 
 def _newest_source(site: "Site", run: str, on_problem: Callable[[str], None]) -> Newest | None:

@@ -162,11 +162,15 @@ def _copies(
     asked: Asked,
 ) -> list[CopyFacts]:
     commit = sealing.commit
-    states = copy_states(commit.sealing, about, now, ages)
+    named = {
+        store.id: asked.received[commit.sealing, store.id].versions for store in stores if (commit.sealing, store.id) in asked.received
+    }
+    versions = {store: digest for store, digest in named.items() if digest}
+    states = copy_states(commit.sealing, about, now, ages, versions)
     bytes_states = states
     if sealing.structure_failure is not None or sealing.resume_failure is not None:
         of_bytes = [proof for proof in about if proof.result == OK or proof.level <= Level.L3]
-        bytes_states = copy_states(commit.sealing, of_bytes, now, ages)
+        bytes_states = copy_states(commit.sealing, of_bytes, now, ages, versions)
     found = []
     for store in stores:
         if state.is_deleted(commit.sealing, store.id):
@@ -182,7 +186,7 @@ def _copies(
                 _arrival(commit, store.id, own, received),
                 states.get(store.id),
                 bytes_states.get(store.id),
-                _read_at(own, bytes_states.get(store.id)),
+                _read_at(own, bytes_states.get(store.id), versions.get(store.id)),
                 _lock(own),
             )
         )
@@ -204,10 +208,10 @@ def _arrival(commit: CommitRecord, store: str, own: Sequence[Proof], received: R
     return Arrival(due, due if received.there else None, not received.there)
 
 
-def _read_at(own: Sequence[Proof], state: CopyState | None) -> datetime | None:
+def _read_at(own: Sequence[Proof], state: CopyState | None, versions: str | None) -> datetime | None:
     if state is not None and state.failure is not None:
         return None
-    reads = [proof for proof in own if proof.result == OK and proof.level >= Level.L2]
+    reads = [p for p in own if p.result == OK and p.level >= Level.L2 and (versions is None or p.versions == versions)]
     return parse_utc(reads[-1].at) if reads else None
 
 

@@ -22,8 +22,8 @@ NO_BATCH = "0" * 64
 MAX_BYTES = 16 << 20
 """Bound on a stored batch: about 10,000 proofs."""
 _MAX_TRIES = 16
-_WINDOW = 128
-"""Batches that are asked for before any of them is read: bounds memory, and is long enough for 16 requests in flight."""
+_WINDOW = 32
+"""Batches that are asked for before any of them is read: bounds memory to half a gigabyte, whatever a store hands over."""
 OK = "ok"
 FAILED = "failed"
 

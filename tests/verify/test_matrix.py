@@ -89,6 +89,19 @@ def test_files(happened: str, now: float, a: str, b: str) -> None:
     assert cell(matrix, Dimension.FILE).age(day(now)) is None or cell(matrix, Dimension.FILE).at is not None
 
 
+def test_a_proof_of_versions_that_no_receipt_names_is_about_another_copy() -> None:
+    """A repair wrote new ones, or somebody overwrote an object and signed for it: nobody has read those back."""
+    proofs = [replace(each, versions="11" * 32) for each in proofs_in("1 a L4 ok; 1 b L2 ok")]
+    key = (sealing_id(100), store_id("b"))
+    for versions, verdict in (("11" * 32, Verdict.OK), ("22" * 32, Verdict.UNKNOWN), ("", Verdict.OK)):
+        matrix = matrix_of(proofs, 2, asked=Asked(fresh=True, received={key: Received(True, None, versions)}))
+        assert cell(matrix, Dimension.FILE, "b").verdict is verdict
+        assert cell(matrix, Dimension.FILE, "a").verdict is Verdict.OK
+    broken = [*proofs, replace(proof(1.5, "b", Level.L2, "failed"), versions="11" * 32)]
+    matrix = matrix_of(broken, 2, asked=Asked(fresh=True, received={key: Received(True, None, "22" * 32)}))
+    assert cell(matrix, Dimension.FILE, "b").verdict is Verdict.FAILED, "a repair alone ends no failure"
+
+
 def test_a_level_in_the_row_is_the_one_that_retention_counts() -> None:
     matrix = matrix_of(proofs_in("1 a L4 ok; 1 b L2 ok; 2 a L5 failed"), 3)
     assert [(row.store.name, row.level) for row in matrix.rows] == [("a", None), ("b", Level.L4)]
