@@ -60,9 +60,8 @@ def work_off(desk: Desk, gathered: Gathered, plan: Plan | None, operator: Signin
     Raises :class:`BusyError` while somebody else holds the lease, or when it was lost; running it again goes on.
     """
     run = RetentionRun(plan, gathered.view)
-    if gathered.facts.holds:
-        # Not even what was begun goes on: what is still stored may be what somebody wants to look at.
-        run.stopped = tuple(f"the run is on hold: {reason}" for reason in gathered.facts.holds)
+    run.stopped = _in_the_way_of_all(gathered, desk)
+    if run.stopped:
         return run
     worker = _Worker(desk, gathered, operator, transfers)
     worker.hold()
@@ -84,6 +83,14 @@ def work_off(desk: Desk, gathered: Gathered, plan: Plan | None, operator: Signin
     finally:
         run.view = worker.release()
     return run
+
+
+def _in_the_way_of_all(gathered: Gathered, desk: Desk) -> tuple[str, ...]:
+    """Why not even what was begun goes on: what is still stored of it may be wanted as evidence, or as all that is left."""
+    decision = decide(gathered.facts, desk.settings)
+    if decision.stopped or any(kept.protected for kept in decision.keep):
+        return decision.stopped
+    return ("no checkpoint is proved well enough to be counted on",)
 
 
 class _Worker:
