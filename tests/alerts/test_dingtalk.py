@@ -80,6 +80,13 @@ def test_a_long_message_is_cut(robot: Robot) -> None:
     assert len(text.encode()) <= MAX_TEXT_BYTES + 3 and text.endswith("…")
 
 
+def _log_everything(caplog: pytest.LogCaptureFixture) -> None:
+    """Also what others quieted in this process: Airflow does it with httpx."""
+    for name in ("", "httpx", "httpcore"):
+        caplog.set_level(logging.DEBUG, logger=name or None)
+    logging.getLogger("httpx").disabled = False
+
+
 class TestSecrets:
     """Whatever happens, and however much is logged."""
 
@@ -89,14 +96,14 @@ class TestSecrets:
 
     @pytest.mark.parametrize("answer", [(200, {"errcode": 0}), (500, {}), (400, {}), (0, None)])
     def test_in_no_log_and_no_error(self, robot: Robot, caplog: pytest.LogCaptureFixture, answer: tuple[int, object]) -> None:
-        caplog.set_level(logging.DEBUG)
+        _log_everything(caplog)
         robot.receiver.answer = lambda request: answer
         deliveries = send_message(Receivers(dingtalk=ours(robot)), MESSAGE, NOW)
         errors = [delivery.error for delivery in deliveries if delivery.error is not None]
         self._unsaid(caplog, deliveries, *errors, *(error.as_json() for error in errors), *(error.__cause__ for error in errors))
 
     def test_with_nobody_there(self, caplog: pytest.LogCaptureFixture) -> None:
-        caplog.set_level(logging.DEBUG)
+        _log_everything(caplog)
         robot = DingTalk(f"http://127.0.0.1:{free_port()}/robot/send?access_token={TOKEN}", KEY)
         with pytest.raises(AlertError) as caught:
             robot.send(MESSAGE, NOW)
@@ -106,7 +113,7 @@ class TestSecrets:
         """Without the filter the library's own line holds the token."""
         import httpx
 
-        caplog.set_level(logging.DEBUG)
+        _log_everything(caplog)
         httpx.post(robot.webhook, json={})
         assert TOKEN in "\n".join(record.getMessage() for record in caplog.records)
         with pytest.raises(AssertionError):
