@@ -33,10 +33,7 @@ def save(folder: Path, mib: int) -> str:
     """Train, and write ``rank_00000.pt`` to ``rank_00007.pt`` and the commit mark. Returns a sentence about what was written."""
     if not 1 <= mib <= LARGEST_MIB:
         sys.exit(f"--mib goes from 1 to {LARGEST_MIB}")
-    torch.manual_seed(_SEED)
-    torch.set_num_threads(os.cpu_count() or 1)
-    model = _model_folder()
-    parts, loss = _trained(_weights(model / "model.safetensors"), _tokens(model / "vocab.txt"))
+    parts, loss = trained()
     shards: list[dict[str, torch.Tensor]] = [{} for _ in range(RANKS)]
     left = mib << 20
     used = []
@@ -53,6 +50,14 @@ def save(folder: Path, mib: int) -> str:
         torch.save({"step": STEPS, "rank": rank, "world_size": RANKS, "state": shard}, folder / f"rank_{rank:05d}.pt")
     (folder / "_COMMITTED").write_text(json.dumps({"step": STEPS, "loss": f"{loss:.4f}"}))
     return f"{mib} MiB in {RANKS} rank files: {', '.join(used)}; loss {loss:.2f} after {STEPS} steps"
+
+
+def trained() -> tuple[list[tuple[str, torch.Tensor]], float]:
+    """The flat vectors by name, and the loss: the same ones on the same machine."""
+    torch.manual_seed(_SEED)
+    torch.set_num_threads(os.cpu_count() or 1)
+    model = _model_folder()
+    return _trained(_weights(model / "model.safetensors"), _tokens(model / "vocab.txt"))
 
 
 def _trained(weights: dict[str, torch.Tensor], tokens: torch.Tensor) -> tuple[list[tuple[str, torch.Tensor]], float]:
