@@ -34,10 +34,27 @@ def point_card(page: dict[str, Any]) -> str:
 
 
 def score_card(page: dict[str, Any]) -> str:
-    score = page.get("score")
+    """3-2-1-1-0, each digit with what makes it true, or why it is not."""
+    score = page["score"]
     if score is None:
         return ""
-    return f'<section class="card"><h2>Score of the recovery point</h2><p class="big">{escape(str(score))}</p></section>'
+    digits = "".join(_digit(digit, page["at"]) for digit in score["digits"])
+    said = "3-2-1-1-0 holds" if score["ok"] else "of 3-2-1-1-0"
+    missing = sum(not digit["ok"] for digit in score["digits"])
+    summary = f"{missing} of the 5 rules do not hold" if missing else "what makes it hold"
+    return (
+        f'<section class="card"><h2>Score of step {score["step"]}</h2><p class="big">{escape(score["score"])}</p>'
+        f"<p>{said}{_until(score['lapses_at'], page['at'])}</p><details><summary>{summary}</summary><ul>{digits}</ul></details></section>"
+    )
+
+
+def _digit(digit: dict[str, Any], now: str) -> str:
+    said = tag("ok" if digit["ok"] else "suspect", f"{digit['have']} {digit['rule']}, {digit['want']} wanted")
+    return f"<li>{said} {escape('; '.join(digit['evidence']))}{_until(digit['lapses_at'], now)}</li>"
+
+
+def _until(text: str | None, now: str) -> str:
+    return f", lapses {lapse(text, now)}" if text else ""
 
 
 def count_card(page: dict[str, Any], view: str) -> str:
@@ -84,5 +101,5 @@ def calls_list(page: dict[str, Any]) -> str:
     left = page["calls_total"] - len(items)
     more = f"<li>and {left:,} more</li>" if left else ""
     if page["bad"] > page["calls_looked_at"]:
-        more += f"<li>of {page['bad']:,} copies that failed or are suspect, the newest {page['calls_looked_at']} were looked at here</li>"
+        more += f"<li>Of {page['bad']:,} copies that failed or are suspect, the newest {page['calls_looked_at']} were looked at here.</li>"
     return f'<h2 id="calls">What this calls for</h2><ul class="calls">{"".join(items)}{more}</ul>'

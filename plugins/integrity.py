@@ -11,11 +11,12 @@ from seawall.errors import NoSuchCopyError, UsageError
 from seawall.log.state import Mark
 from seawall.operators.task_name import TaskName
 from seawall.plugins.earlier import columns, committed_at
+from seawall.plugins.scored import score_document
 from seawall.plugins.warm import Facts, Judged, WarmRun, WarmRuns
 from seawall.verify import evidence
 from seawall.verify.matrix import WORST_FIRST, Cell, Dimension, Matrix, Response, Row, Verdict
 from seawall.verify.matrix_facts import CopyFacts
-from seawall.verify.proofs import Proof
+from seawall.verify.proofs import OK, Proof
 from seawall.verify.responses import responses
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ def _run_document(site: "AirflowSite", warm: WarmRun, problems: list[str]) -> di
         "required_level": facts.required.name,
         "rpo_minutes": site.run(state.run).rpo_minutes,
         "recovery_point": _point(warm),
+        "score": _score(site, warm),
         "passed_over": [{"step": commit.step, "sealing": commit.sealing, "why": why} for commit, why in warm.recovery.passed_over[:5]],
         "passed_over_total": len(warm.recovery.passed_over),
         "held": [_mark_document(facts, state.marks[op]) for op in state.held],
@@ -157,11 +159,31 @@ def _run_document(site: "AirflowSite", warm: WarmRun, problems: list[str]) -> di
         "quarantines_total": len(quarantines),
         "can_lift": site.has_signing_key("operator"),
         "unknown_verifiers": dict(facts.known.unknown),
-        "problems": problems,
+        "problems": [*problems, *_gone(facts)],
         "counts": {"worst" if key is None else key.value: _worst_first(counts) for key, counts in warm.counts.items()},
         "checkpoints": len(state.commits),
         "total": len(warm.copies),
     }
+
+
+def _gone(facts: Facts) -> list[str]:
+    """Copies that were proved whole and of which their store now says that it has none. Proofs do not know that yet."""
+    names = {store.id: store.name for store in facts.stores}
+    found = []
+    for (sealing, store), received in facts.received.items():
+        proved = any(proof.store == store and proof.result == OK for proof in facts.proofs.get(sealing, ()))
+        if not received.there and proved and not facts.view.state.is_deleted(sealing, store):
+            step = facts.view.state.commits[sealing].step
+            found.append(f"store {names[store]} says that it has no copy of step {step}, which was proved there; verify it now")
+    return found
+
+
+def _score(site: "AirflowSite", warm: WarmRun) -> dict[str, Any] | None:
+    """Of the recovery point; where there is none, of the newest checkpoint."""
+    point, ordered = warm.recovery.point, warm.facts.history.ordered
+    if not ordered:
+        return None
+    return score_document(warm, point.commit if point is not None else ordered[-1], site.run(warm.facts.view.run).primary_zone)
 
 
 def _called_for(warm: WarmRun) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def _head(page: dict[str, Any], view: str) -> str:
 
 
 def _notices(page: dict[str, Any]) -> list[str]:
-    said = [f"Store: {text}. Its copies are judged by the proofs that there are." for text in page["problems"]]
+    said = [f"{text[:1].upper()}{text[1:]}. Copies are judged by the proofs that there are." for text in page["problems"]]
     said += [
         f"Proofs of verifier {verifier[:12]} count for nothing: {why}. Until that is cleared up, no success counts and every failure does."
         for verifier, why in page["unknown_verifiers"].items()

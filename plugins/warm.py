@@ -23,7 +23,7 @@ from seawall.verify.chain_cache import ChainCache
 from seawall.verify.folded_facts import Asked, Received, fold_facts
 from seawall.verify.judge import judge
 from seawall.verify.levels import Level
-from seawall.verify.matrix import Dimension, Row, Verdict, worst
+from seawall.verify.matrix import Dimension, Row, Verdict
 from seawall.verify.matrix_facts import CopyFacts, StoreFacts
 from seawall.verify.proofs import Proof
 from seawall.verify.recovery import RecoveryDecision, recovery_point
@@ -38,6 +38,8 @@ KEPT_FOR = timedelta(minutes=1)
 """How old the verdicts of all copies may be."""
 _AT_ONCE = 500
 """Checkpoints that are judged together: bounds the memory for sentences and evidence that nobody looks at."""
+_GIVEN = ("freshness", "known", "received", "stores", "silent", "policy", "required")
+"""Attributes of facts that can be compared; the log is compared by its digest."""
 _PLACE = {dimension: number for number, dimension in enumerate(Dimension)}
 
 
@@ -48,10 +50,7 @@ class Judged:
     commit: CommitRecord
     store: StoreFacts
     verdicts: tuple[Verdict, ...]
-
-    @property
-    def worst(self) -> Verdict:
-        return worst(self.verdicts)
+    worst: Verdict
 
     def of(self, dimension: Dimension | None) -> Verdict:
         """Its verdict in one dimension, or its worst."""
@@ -72,6 +71,8 @@ class Facts:
     received: Mapping[tuple[str, str], Received]
     """What the stores have of the newest checkpoints, now."""
     stores: tuple[StoreFacts, ...]
+    silent: frozenset[str]
+    """Ids of the stores that do not answer."""
     policy: MatrixPolicy
     required: Level
 
@@ -80,9 +81,7 @@ class Facts:
         return (
             self.view.digest == other.view.digest
             and self.view.store_id == other.view.store_id
-            and all(
-                getattr(self, name) == getattr(other, name) for name in ("freshness", "received", "stores", "policy", "required", "known")
-            )
+            and all(getattr(self, name) == getattr(other, name) for name in _GIVEN)
         )
 
     @cached_property
@@ -155,9 +154,8 @@ def judge_all(facts: Facts, now: datetime) -> WarmRun:
     copies: list[Judged] = []
     for begin in range(0, len(commits), _AT_ONCE):
         (rows,) = facts.rows(commits[begin : begin + _AT_ONCE], [now], now)
-        copies.extend(
-            Judged(copy.sealing.commit, copy.store, tuple(cell.verdict for cell in row.cells.values())) for copy, row in rows.values()
-        )
+        for copy, row in rows.values():
+            copies.append(Judged(copy.sealing.commit, copy.store, tuple(cell.verdict for cell in row.cells.values()), row.verdict))
     recovery = recovery_point(facts.view.state, facts.known.proofs, now, facts.policy.ages, facts.required)
     return WarmRun(facts, now, tuple(copies), recovery)
 
@@ -212,7 +210,7 @@ def _read(site: "Site", run: str, chains: ChainCache, problems: list[str]) -> Fa
     settings = site.run(run)
     view, report = site.view(run)
     known = read_proofs(site.coordination.store, view, cache=chains)
-    stores, places = [], []
+    stores, places, silent_ids = [], [], []
     for name in settings.copies:
         silent: list[str] = []
         # A store that does not answer has the id that it had when it was last seen, so that its copies keep their proofs.
@@ -220,8 +218,10 @@ def _read(site: "Site", run: str, chains: ChainCache, problems: list[str]) -> Fa
         stores.append(store_facts(site, run, name, store))
         if silent:
             problems.extend(silent)
+            silent_ids.append(store)
         else:
             places.append(site.place(name))
     policy = MatrixPolicy(site.config.verify.policy({store.id: store.medium for store in stores}), site.config.verify.matrix)
     received = received_now(site, view, places, problems.append)
-    return Facts(view, report.freshness, known, received, tuple(stores), policy, Level.parse(settings.required_level))
+    required = Level.parse(settings.required_level)
+    return Facts(view, report.freshness, known, received, tuple(stores), frozenset(silent_ids), policy, required)

@@ -6,12 +6,16 @@ Which copy came to what follows from its number, so that a test knows what to lo
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 
+from seawall.cli.judged_run import ASKED_CHECKPOINTS
 from seawall.cli.site import Site
 from seawall.clock import utc_text
 from seawall.log.bodies import Body, Commit, ProofHead, ProofHeads, Quarantine
 from seawall.log.entries import Entry, entry_key, operation_id, sign_entry
 from seawall.log.state import CommitRecord, Mark, RunState
+from seawall.vault.identity import sealing_folder
+from seawall.vault.receipt import receipt_name
 from seawall.vault.signing import SigningKey
 from seawall.verify import evidence
 from seawall.verify.levels import Level
@@ -124,8 +128,16 @@ class LongRun:
         return state
 
 
+def receipt_of(desk: Desk, run: LongRun, number: int, store: str) -> Path:
+    """Where a store has the receipt of a checkpoint's copy."""
+    return desk.store(store) / sealing_folder(RUN, bytes.fromhex(run.sealing(number))) / receipt_name(run.stores[store], 1)
+
+
 def write_long_run(desk: Desk, count: int, now: datetime, spacing: timedelta = timedelta(hours=1)) -> LongRun:
-    """Put such a run into the empty log of a desk, and into its mirror. Nothing of its sealings is stored: pages read log and proofs."""
+    """Put such a run into the empty log of a desk, and into its mirror.
+
+    Of its sealings only receipts of the newest are stored, and only their names matter: pages read log and proofs, and ask for these.
+    """
     site = Site(desk.config)
     run = LongRun(count, now, {name: site.place(name).id for name in ("a", "c")}, spacing)
     view, _ = site.view(RUN)
@@ -149,6 +161,11 @@ def write_long_run(desk: Desk, count: int, now: datetime, spacing: timedelta = t
         path = desk.store(site.config.coordination.store) / entry_key(RUN, seq)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(signed.stored)
+    for number in range(max(0, count - ASKED_CHECKPOINTS), count):
+        for name in run.stores:
+            receipt = receipt_of(desk, run, number, name)
+            receipt.parent.mkdir(parents=True)
+            receipt.write_bytes(b"{}")
     site.close()
     desk("log mirror", RUN)
     return run

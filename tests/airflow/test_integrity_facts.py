@@ -34,7 +34,7 @@ POLICY = MatrixPolicy(AgePolicy(), MatrixSettings())
 def facts_of(run: LongRun, state: RunState | None = None, proofs: Sequence[Proof] | None = None) -> Facts:
     known = KnownProofs(tuple(run.proofs() if proofs is None else proofs))
     stores = tuple(StoreFacts(id, name, fault_domain=name) for name, id in STORES.items())
-    return Facts(LogView(state or run.state(), "c"), Freshness.PROVED, known, {}, stores, POLICY, Level.L3)
+    return Facts(LogView(state or run.state(), "c"), Freshness.PROVED, known, {}, stores, frozenset(), POLICY, Level.L3)
 
 
 def whole_matrix(facts: Facts, moment: datetime) -> Matrix:

@@ -14,7 +14,7 @@ from seawall.plugins.copy_html import copy_body
 from seawall.plugins.heat import SIGNS
 from seawall.plugins.integrity_html import integrity_body
 from seawall.verify.matrix import Dimension
-from tests.airflow.long_run import LongRun, write_long_run
+from tests.airflow.long_run import LongRun, receipt_of, write_long_run
 from tests.airflow.served import Served, running_server
 from tests.protect.command_line import RUN, Desk, new_desk
 
@@ -249,6 +249,31 @@ def test_a_store_of_copies_that_is_away_is_named_and_the_page_goes_on(served: Se
         assert served.get(f"{PAGE}?run={RUN}", "viewer").status_code == 200
     finally:
         away.rename(desk.store(other))
+
+
+def test_a_copy_that_is_gone_is_named_before_the_next_proof_tells(served: Served, desk: Desk, run: LongRun) -> None:
+    receipt = receipt_of(desk, run, run.count - 1, "a")
+    kept = receipt.read_bytes()
+    receipt.unlink()
+    try:
+        page = served.get(API, "viewer").json()
+        assert page["problems"] == [
+            f"store a says that it has no copy of step {run.step(run.count - 1)}, which was proved there; verify it now"
+        ]
+        assert page["score"]["digits"][0]["have"] == 1 and "a: its objects are not there" in page["score"]["digits"][4]["evidence"]
+        assert "Store a says that it has no copy" in served.get(f"{PAGE}?run={RUN}", "viewer").text
+    finally:
+        receipt.write_bytes(kept)
+    assert served.get(API, "viewer").json()["problems"] == []
+
+
+def test_the_score_of_the_recovery_point(served: Served) -> None:
+    page = served.get(API, "viewer").json()
+    score = page["score"]
+    assert (score["step"], score["score"], score["ok"]) == (page["recovery_point"]["step"], "2-1-0-0-0", False)
+    assert [digit["ok"] for digit in score["digits"]] == [False, False, False, False, True]
+    shown = served.get(f"{PAGE}?run={RUN}", "viewer").text
+    assert "2-1-0-0-0" in shown and "4 of the 5 rules do not hold" in shown
 
 
 def test_a_coordination_store_that_is_away_makes_everything_unknown(served: Served, desk: Desk) -> None:
