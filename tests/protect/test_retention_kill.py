@@ -25,6 +25,7 @@ def kills(folder: Path, *arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in driver.stdout.splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(1, PARTS + 1))
 def test_kill_at_every_write(tmp_path: Path, first: int) -> None:
     rows = kills(tmp_path, first, PARTS)
