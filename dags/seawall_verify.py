@@ -45,7 +45,13 @@ with DAG(
             title="Bytes",
             description="Stop after so many bytes a run, such as 500GB; what is left comes with the next DAG run. Empty: no bound.",
         ),
-        "again": Param(False, type="boolean", title="Again", description="The newest checkpoint too, whenever it was read back last."),
+        "step": Param(
+            "",
+            type="string",
+            pattern="^(newest|[0-9]*)$",
+            title="Step",
+            description="The copies of this checkpoint too, whenever they were read back last: a step, or: newest.",
+        ),
     },
     on_failure_callback=[AlertmanagerNotifier(), DingTalkNotifier()],
     on_success_callback=[AlertmanagerNotifier(resolved=True)],
@@ -58,7 +64,7 @@ with DAG(
         map_index_template="{{ task.run }}",
         level="{{ params.level }}",
         budget="{{ params.budget }}",
-        again="{{ params.again }}",
+        step="{{ params.step }}",
     ).expand(run=runs.output)
     copies = task(task_id="copies", trigger_rule=DONE)(copies_to_verify)(due.output)
     verify = VerifyOperator.partial(task_id="verify", map_index_template="{{ task.run }} {{ task.store }}").expand_kwargs(copies)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.definitions.context import Context
 
 from seawall.operators.base import SeawallOperator
-from seawall.operators.restore import flag
+from seawall.operators.restore import number
 
 if TYPE_CHECKING:
     from seawall.errors import StoreError
@@ -24,19 +24,19 @@ class DueCopiesOperator(SeawallOperator):
     """Copies of a run that are to be read back now, so that every stored byte is read within a period: what was never read comes first, and
     after ``budget`` bytes (such as 2TB; empty for no bound) the rest waits for the next DAG run.
 
-    ``level`` is L0 to L4, by default the highest that this host's keys allow. ``again`` adds the newest checkpoint's copies, whenever they
-    were read last. A store that does not answer has a task of its own, which waits for it. Returns a list of ``run``, ``sealing``,
-    ``store``, ``level``, and for a large copy one item a part: ``first`` and ``count`` of its objects.
+    ``level`` is L0 to L4, by default the highest that this host's keys allow. ``step`` adds the copies of a checkpoint, whenever they were
+    read last: a step, or ``newest``. A store that does not answer has a task of its own, which waits for it. Returns a list of ``run``,
+    ``sealing``, ``store``, ``level``, and for a large copy one item a part: ``first`` and ``count`` of its objects.
     """
 
-    template_fields: Sequence[str] = ("run", "level", "budget", "again", "seawall_config")
+    template_fields: Sequence[str] = ("run", "level", "budget", "step", "seawall_config")
 
-    def __init__(self, *, run: str, level: str = "", budget: str = "", again: bool | str = False, **kwargs: Any) -> None:
+    def __init__(self, *, run: str, level: str = "", budget: str = "", step: str = "", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.run = run
         self.level = level
         self.budget = budget
-        self.again = again
+        self.step = step
 
     def act(self, site: "AirflowSite", context: Context) -> list[dict[str, Any]]:
         from seawall.errors import StoreError
@@ -51,12 +51,10 @@ class DueCopiesOperator(SeawallOperator):
         silent: dict[str, StoreError] = {}
         items = self._rotation(site, view, wanted, silent)
         there = {(item["sealing"], item["store"]) for item in items}
-        if flag(self.again):
-            items += [
-                _item(self.run, newest.sealing, name, wanted)
-                for name in self._copies_of(site, view, newest, silent)
-                if (newest.sealing, name) not in there
-            ]
+        asked = newest if self.step == "newest" else _of_step(view, number(self.step))
+        if asked is not None:
+            names = self._copies_of(site, view, asked, silent)
+            items += [_item(self.run, asked.sealing, name, wanted) for name in names if (asked.sealing, name) not in there]
         for name, error in silent.items():
             # Neither good nor bad: its own task waits for the store, and is the one that fails if it stays away.
             self.log.warning("%s does not answer: %s", name, error)
@@ -121,6 +119,18 @@ class DueCopiesOperator(SeawallOperator):
         proofs = read_proofs(site.coordination.store, view).proofs
         due = copies_due(view.state, commit, proofs, whole, site.clock.now(), site.config.verify.policy(), Level.L0, timedelta(0))
         return [names[store] for store in due]
+
+
+def _of_step(view: "LogView", step: int | None) -> "CommitRecord | None":
+    """The last commit of a step; None where none was asked for."""
+    from seawall.errors import NoSuchCopyError
+
+    if step is None:
+        return None
+    sealings = view.state.steps.get(step)
+    if not sealings:
+        raise NoSuchCopyError("the run has no such checkpoint", where=f"{view.run} step {step}", do="`seawall copies` lists them")
+    return view.state.commits[sealings[-1]]
 
 
 def _item(run: str, sealing: str, store: str, level: "Level") -> dict[str, Any]:

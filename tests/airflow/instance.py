@@ -1,11 +1,13 @@
-"""One real Airflow on PostgreSQL for a file of tests, with a site of two file stores: what a person and training see of it over REST."""
+"""One real Airflow on PostgreSQL for a file of tests, with a site of two file stores: what a person and training see of it over REST,
+and what Alertmanager is told."""
 
 import shutil
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ from seawall.training.airflow_events import AirflowEvents
 from seawall.training.committed import Committed
 from seawall.training.credentials import from_file
 from seawall.training.notifier import Notifier
+from tests.alerts.receivers import Receiver, listening
 from tests.protect.command_line import RUN, Desk, new_desk
 from tools.local_airflow import LocalAirflow
 
-DAGS = ("seawall_sync", "seawall_verify", "seawall_restore")
+DAGS = ("seawall_sync", "seawall_verify", "seawall_restore", "seawall_audit", "seawall_retention")
 ENDED = ("success", "failed")
 PATIENCE = 150.0
 """Seconds for one DAG run; each takes 10 to 20 on two cores that have nothing else to do."""
@@ -28,8 +31,14 @@ PATIENCE = 150.0
 class Instance:
     """A started Airflow with its DAGs unpaused, and a training process's notifier that began before Airflow did."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, told: Receiver) -> None:
+        self.told = told
+        """Stands where Alertmanager would."""
+        self.failures: set[str] = set()
+        """Ids of DAG runs that a test made fail."""
         self.desk: Desk = new_desk(folder / "desk")
+        more = f'\n[alerts]\nalertmanager = ["{told.url}"]\n[retention]\nlocal_clock = true\n'
+        self.desk.config.write_text(self.desk.config.read_text() + more)
         self.airflow = LocalAirflow(folder / "airflow", seawall_config=self.desk.config)
         credentials = folder / "airflow" / "notify.json"
         assert self.airflow.secrets.admin_password in credentials.read_text()
@@ -81,9 +90,9 @@ class Instance:
 
         return str(self.wait(f"end of {dag} {run_id}", ended))
 
-    def await_backfill(self, number: int) -> None:
+    def await_backfill(self, number: int, patience: float = PATIENCE) -> None:
         """Until all runs of a backfill ended."""
-        self.wait("end of the backfill", lambda: self.get(f"/backfills/{number}")["completed_at"])
+        self.wait("end of the backfill", lambda: self.get(f"/backfills/{number}")["completed_at"], patience)
 
     def await_quiet(self) -> None:
         """Until no run of any DAG is on its way."""
@@ -102,11 +111,18 @@ class Instance:
         events = [event for run in runs for event in self.get(f"/dags/{dag}/dagRuns/{run}/upstreamAssetEvents")["asset_events"]]
         return {event["extra"]["step"] for event in events}
 
-    def wait(self, what: str, answer: Callable[[], Any]) -> Any:
+    def alerts(self, name: str, **labels: str) -> list[bool]:
+        """Of each time that an alert with this name and these labels was told: whether it stood."""
+        wanted = {"alertname": name, **labels}
+        found = [alert for request in self.told.requests for alert in request.body if wanted.items() <= alert["labels"].items()]
+        now = datetime.now(UTC)
+        return [datetime.fromisoformat(alert["endsAt"]) > now if alert.get("endsAt") else True for alert in found]
+
+    def wait(self, what: str, answer: Callable[[], Any], patience: float = PATIENCE) -> Any:
         """The first answer that is something."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while not (found := answer()):
-            assert time.monotonic() < deadline, f"no {what} after {PATIENCE:.0f} s; logs in {self.airflow.folder}"
+            assert time.monotonic() < deadline, f"no {what} after {patience:.0f} s; logs in {self.airflow.folder}"
             threading.Event().wait(0.5)
         return found
 
@@ -117,9 +133,10 @@ def running_instance() -> Iterator[Instance]:
 
     Its folder is not one of pytest's: those are closed to other users, and as root PostgreSQL runs as another user.
     """
-    folder = Path(tempfile.mkdtemp(prefix="seawall-scheduler-"))
-    try:
-        instance = Instance(folder)
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="seawall-scheduler-"))
+        stack.callback(shutil.rmtree, folder)
+        instance = Instance(folder, stack.enter_context(listening(Receiver())))
         try:
             instance.tell(10)
             instance.start()
@@ -130,8 +147,6 @@ def running_instance() -> Iterator[Instance]:
             for process in left:
                 process.kill()
             assert not left
-    finally:
-        shutil.rmtree(folder)
 
 
 def processes_in(folder: Path) -> list[psutil.Process]:

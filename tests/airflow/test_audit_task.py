@@ -42,7 +42,7 @@ def test_a_backfill_finds_what_the_day_itself_made(past: Past) -> None:
     listed = past.desk.stored()
     for kind in ("scheduled", "backfill"):
         done = report(past, kind, day=1)
-        assert (done["status"], done["record"]) == ("found", "2026-03-02T00-00-00Z")
+        assert (done["status"], done["record"]) == ("found", "2025-03-02T00-00-00Z")
         assert (done["counts"]["ok"], done["counts"]["checkpoints"]) == ("2", "1")
     assert past.desk.stored() == listed
     past.report_path(1).unlink()
@@ -54,10 +54,10 @@ def test_a_backfill_finds_what_the_day_itself_made(past: Past) -> None:
 def test_a_run_without_an_interval_is_about_the_last_day_that_is_over(past: Past) -> None:
     past.live(2)
     asked = FIRST_DAY + 2 * DAY + timedelta(hours=7)
-    assert report(past, "manual", asked=asked)["start"] == "2026-03-02T00:00:00.000000Z"
-    assert report(past, "manual", asked=asked - timedelta(minutes=1))["start"] == "2026-03-01T00:00:00.000000Z"
-    assert report(past, "manual", asked=asked, start="2026-03-01", end="2026-03-03")["counts"]["checkpoints"] == "2"
-    for wrong in ({"start": "2026-03-01"}, {"end": "2026-03-01"}, {"start": "x", "end": "y"}):
+    assert report(past, "manual", asked=asked)["start"] == "2025-03-02T00:00:00.000000Z"
+    assert report(past, "manual", asked=asked - timedelta(minutes=1))["start"] == "2025-03-01T00:00:00.000000Z"
+    assert report(past, "manual", asked=asked, start="2025-03-01", end="2025-03-03")["counts"]["checkpoints"] == "2"
+    for wrong in ({"start": "2025-03-01"}, {"end": "2025-03-01"}, {"start": "x", "end": "y"}):
         with pytest.raises(AirflowFailException, match="UsageError"):
             report(past, "manual", asked=asked, **wrong)
 

@@ -65,7 +65,7 @@ def test_sync_verify_restore(hand: Hand, bag: DagBag, tmp_path: Path) -> None:
 
 def verified(bag: DagBag) -> Any:
     """A run of seawall_verify that looks at everything."""
-    return bag.dags["seawall_verify"].test(run_conf={"again": True}, logical_date=utcnow())
+    return bag.dags["seawall_verify"].test(run_conf={"step": "newest"}, logical_date=utcnow())
 
 
 RESPONSES = ("mend.heal", "mend.prove", "mend.sign", "mark.respond", "catch_up.sync", "settle", "failed")

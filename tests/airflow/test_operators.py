@@ -63,7 +63,7 @@ def test_each_task_may_run_twice(hand: Hand) -> None:
     hand.certify(results)
     assert hand.desk.stored() == before, "the same results are signed once"
     assert hand.due() == [], "what was proved a moment ago is not read again"
-    assert len(hand.due(again="True")) == 2
+    assert len(hand.due(step="newest")) == 2
 
 
 def test_each_task_may_run_twice_at_once(hand: Hand) -> None:
@@ -157,7 +157,7 @@ def test_a_copy_that_is_being_filled_is_not_called_damaged(tmp_path: Path) -> No
     hand.certify(hand.check(hand.due()))
     (receipt,) = hand.desk.objects("c", "receipt-*.json")
     receipt.unlink()
-    assert {copy["store"] for copy in hand.due(again=True)} == {"a", "c"}, "nobody escapes a check by taking the receipt away"
+    assert {copy["store"] for copy in hand.due(step="newest")} == {"a", "c"}, "nobody escapes a check by taking the receipt away"
 
 
 def test_damage_is_signed(hand: Hand) -> None:
@@ -210,6 +210,21 @@ def test_what_does_not_fit_into_the_budget_waits(hand: Hand) -> None:
     assert len(hand.due(budget="")) == len(hand.due(budget="1TB")) == 4
     hand.certify(hand.check([first]))
     assert len(hand.due()) == 3, "a part of the way each time"
+
+
+def test_a_checkpoint_that_somebody_names_is_read_whenever_it_was_read_last(hand: Hand) -> None:
+    for step in (100, 200):
+        save(hand, step)
+        hand.sync()
+    hand.certify(hand.check(hand.due()))
+    assert hand.due() == []
+    state = hand.desk("copies", RUN, "--json").json["checkpoints"]
+    older = next(row["sealing"] for row in state if row["step"] == 100)
+    assert {(copy["sealing"], copy["store"]) for copy in hand.due(step="100")} == {(older, "a"), (older, "c")}
+    with pytest.raises(AirflowFailException, match="no such checkpoint"):
+        hand.due(step="150")
+    with pytest.raises(AirflowFailException, match="a step is a number"):
+        hand.due(step="latest")
 
 
 def test_results_that_no_verifier_signed_are_refused(hand: Hand) -> None:

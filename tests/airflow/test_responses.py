@@ -37,7 +37,7 @@ def proved(hand: Hand, step: int = 100) -> None:
 
 
 def look(hand: Hand) -> None:
-    hand.certify(hand.check(hand.due(again=True)))
+    hand.certify(hand.check(hand.due(step="newest")))
 
 
 def matrix(hand: Hand) -> Any:
@@ -89,7 +89,7 @@ def test_a_damaged_copy_is_healed_once_and_proved_again(hand: Hand) -> None:
 def test_a_task_that_was_told_a_lie_heals_nothing(hand: Hand) -> None:
     """Whoever writes into Airflow's database names a good copy as damaged: it is read, and left alone."""
     proved(hand)
-    (sealing,) = {copy["sealing"] for copy in hand.due(again=True)}
+    (sealing,) = {copy["sealing"] for copy in hand.due(step="newest")}
     before = hand.desk.stored()
     assert hand.run(HealOperator, run=RUN, sealing=sealing, store="a")["status"] == "nothing to do"
     hand.run(RespondOperator, run=RUN)
@@ -118,7 +118,7 @@ def test_a_heal_that_finds_no_other_copy_fails_at_once_and_says_so(hand: Hand) -
     proved(hand)
     for name in ("a", "c"):
         hand.desk.damage(name, "file-1.sea", 5000)
-    (sealing,) = {copy["sealing"] for copy in hand.due(again=True)}
+    (sealing,) = {copy["sealing"] for copy in hand.due(step="newest")}
     with pytest.raises(AirflowFailException, match="HealError"):
         hand.run(HealOperator, run=RUN, sealing=sealing, store="a")
     assert [body["severity"] for body in records(hand, "incident")] == ["highest"]

@@ -17,7 +17,7 @@ from seawall.testing.fake_clock import FakeClock
 from tests.protect.command_line import Desk
 from tests.protect.little_site import write_checkpoint
 
-FIRST_DAY = datetime(2026, 3, 1, tzinfo=UTC)
+FIRST_DAY = datetime(2025, 3, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
