@@ -12,7 +12,7 @@ from seawall.clock import Clock, utc_text
 from seawall.errors import NoSuchObjectError, ObjectExistsError
 from seawall.log.entries import operation_id
 from seawall.log.read import LogView
-from seawall.log.records import Record, read_record, sign_record
+from seawall.log.records import read_record, sign_record
 from seawall.log.state import RunState
 from seawall.stores.base import Store
 from seawall.vault import canonical
@@ -64,12 +64,11 @@ def finish(store: Store, view: LogView, act: Act, outcome: str, key: SigningKey,
 
 def reserved(store: Store, view: LogView, op: str) -> bool:
     """Whether an act of this id was reserved by somebody who counts."""
-    return _read(store, view, RESPONSE, op) is not None
-
-
-def finished(store: Store, view: LogView, op: str) -> bool:
-    """Whether it came to its end."""
-    return _read(store, view, OUTCOME, op) is not None
+    try:
+        read_record(store, view.run, RESPONSE, op, any_role(view.state))
+    except NoSuchObjectError:
+        return False
+    return True
 
 
 def record_incident(
@@ -108,10 +107,3 @@ def _write(store: Store, view: LogView, kind: str, op: str, body: Document, key:
         read_record(store, view.run, kind, op, any_role(view.state))
         return False
     return True
-
-
-def _read(store: Store, view: LogView, kind: str, op: str) -> Record | None:
-    try:
-        return read_record(store, view.run, kind, op, any_role(view.state))
-    except NoSuchObjectError:
-        return None
