@@ -1,11 +1,11 @@
-"""A run is protected, lost and resumed: real training, real Airflow, a real S3 server, a disk that is gone.
+"""A run is protected, damaged, lost and resumed: real training, real Airflow, a real S3 server, a bit that flips, a disk that is gone.
 
     make demo          (or: python examples/demo.py; KEEP=1 leaves everything running at the end)
 
-A small transformer trains and tells Airflow about every checkpoint. The DAGs take each one to two stores and prove it.
-Then the training process is killed and its folder deleted. The restore DAG rebuilds the newest proved checkpoint, training goes on from
-it, and its losses are compared, bit for bit, with those of a run that was never interrupted. Exits 0 only if all of it
-held.
+A small transformer trains and tells Airflow about every checkpoint. The DAGs take each one to two stores and prove it. A bit of one
+stored record is flipped: the matrix DAG finds it, heals the copy from the other store and proves it again. Then the training process is
+killed and its folder deleted. The restore DAG rebuilds the newest proved checkpoint, training goes on from it, and its losses are compared,
+bit for bit, with those of a run that was never interrupted. Exits 0 only if all of it held.
 """
 
 import contextlib
@@ -53,6 +53,8 @@ class Story:
     began: float = field(default_factory=time.monotonic)
     events: list[tuple[float, str]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    matrix: str = ""
+    """At the end, as a table."""
 
     @property
     def seconds(self) -> float:
@@ -96,12 +98,19 @@ class Training:
 
 def seawall(site: Path, *arguments: str) -> dict[str, Any]:
     """One command of the command line; its JSON."""
-    program = Path(sys.executable).parent / "seawall"
-    done = subprocess.run([str(program), *arguments, "--config", str(site / "seawall.toml"), "--json"], capture_output=True, text=True)
+    done = command_line(site, *arguments, "--json")
     if done.returncode:
         raise DemoFailedError(f"seawall {arguments[0]} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     document: dict[str, Any] = json.loads(done.stdout)
     return document
+
+
+def command_line(site: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """One command, whatever comes of it."""
+    program = Path(sys.executable).parent / "seawall"
+    words = [str(program), *arguments, "--config", str(site / "seawall.toml")]
+    # Wide enough for the matrix, whatever the terminal.
+    return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
 
 
 def wait_for(what: str, answer: Callable[[], Any], story: Story, watch: Training | None = None, every: float = 1.0) -> Any:
@@ -144,29 +153,65 @@ def proved_step(site: Path) -> dict[str, Any] | None:
     return point if isinstance(point, dict) else None
 
 
+DAGS = ("seawall_sync", "seawall_verify", "seawall_restore")
+
+
 def wake(airflow: LocalAirflow) -> None:
     """DAGs are created paused; the demo's are started."""
-    for dag in ("seawall_sync", "seawall_verify", "seawall_restore"):
+    for dag in DAGS:
         airflow.request("PATCH", f"/api/v2/dags/{dag}", json={"is_paused": False})
 
 
 def all_dags(airflow: LocalAirflow) -> bool:
     known = {dag["dag_id"] for dag in airflow.request("GET", "/api/v2/dags?limit=100")["dags"]}
-    return {"seawall_sync", "seawall_verify", "seawall_restore"} <= known
+    return set(DAGS) <= known
 
 
-def restore_by_dag(airflow: LocalAirflow, target: Path, story: Story) -> None:
-    """Trigger the restore DAG as a person on call would, and wait for it."""
-    body = {"dag_run_id": f"demo-{int(time.time())}", "logical_date": None, "conf": {"run": RUN, "target": str(target)}}
-    run_id = airflow.request("POST", "/api/v2/dags/seawall_restore/dagRuns", json=body)["dag_run_id"]
+def run_dag(airflow: LocalAirflow, dag: str, story: Story, **conf: str) -> str:
+    """Trigger a DAG as a person on call would, and wait for its end; the run's id."""
+    body = {"dag_run_id": f"demo-{int(time.time())}", "logical_date": None, "conf": {"run": RUN, **conf}}
+    run_id = str(airflow.request("POST", f"/api/v2/dags/{dag}/dagRuns", json=body)["dag_run_id"])
 
     def ended() -> str:
-        state = str(airflow.request("GET", f"/api/v2/dags/seawall_restore/dagRuns/{run_id}")["state"])
+        state = str(airflow.request("GET", f"/api/v2/dags/{dag}/dagRuns/{run_id}")["state"])
         return state if state in ("success", "failed") else ""
 
-    state = wait_for("end of the restore DAG", ended, story)
+    state = wait_for(f"end of {dag}", ended, story)
     if state != "success":
-        raise DemoFailedError(f"the restore DAG ended as {state}: see {airflow.folder / 'log'}")
+        raise DemoFailedError(f"{dag} ended as {state}: see {airflow.folder / 'log'}")
+    return run_id
+
+
+def damage(site: Path, folder: Path, step: int) -> Path:
+    """Flip one bit in the middle of the largest file of a checkpoint's copy in store c."""
+    rows = seawall(site, "copies", RUN)["checkpoints"]
+    sealing = next(row["sealing"] for row in rows if row["step"] == step)
+    path = max((folder / "site-c" / "runs" / RUN / "sealings" / sealing).glob("file-*.sea"), key=lambda path: path.stat().st_size)
+    with path.open("r+b") as file:
+        middle = path.stat().st_size // 2
+        file.seek(middle)
+        (byte,) = file.read(1)
+        file.seek(middle)
+        file.write(bytes([byte ^ 1]))
+    return path
+
+
+def heal_by_dag(airflow: LocalAirflow, site: Path, folder: Path, step: int, story: Story) -> None:
+    """A bit flips in a stored record. The matrix DAG has to find it, mend it from the other store, and prove it again."""
+    path = folder / "site-c"
+    before = {found: found.read_bytes() for found in path.rglob("file-*.sea")}
+    hurt = damage(site, folder, step)
+    if hurt.read_bytes() == before[hurt]:
+        raise DemoFailedError("nothing was damaged")
+    story.tell(f"a bit of {hurt.name} of step {step} in store c is flipped")
+    run_id = run_dag(airflow, "seawall_verify", story, step=str(step))
+    tasks = airflow.request("GET", f"/api/v2/dags/seawall_verify/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
+    states = {task["task_id"]: task["state"] for task in tasks}
+    if {states.get(f"mend.{task}") for task in ("heal", "prove", "sign")} != {"success"}:
+        raise DemoFailedError(f"the damage was not found, or not mended: {states}")
+    if hurt.read_bytes() != before[hurt]:
+        raise DemoFailedError("the healed object is not the one that was stored")
+    story.tell("the matrix DAG has found the damaged record, healed the copy from store a and proved it again")
 
 
 def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path, LocalAirflow]:
@@ -191,6 +236,7 @@ def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path,
     story.tell("the sync DAG has taken a checkpoint to both stores")
     point = wait_for("proved checkpoint", lambda: proved_step(site), story, training, every=2)
     story.tell(f"the verify DAG has proved step {point['step']} to {point['level']}")
+    heal_by_dag(airflow, site, folder, point["step"], story)
 
     training.kill()
     killed_at = datetime.now(UTC)
@@ -203,7 +249,7 @@ def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path,
         folder / "reference", folder / "reference.jsonl", "--steps", str(point["step"] + COMPARED_STEPS), "--save-every", "1000000"
     )
     stack.callback(reference.kill)
-    restore_by_dag(airflow, restored, story)
+    run_dag(airflow, "seawall_restore", story, target=str(restored))
     story.tell(f"the restore DAG has rebuilt step {point['step']}")
     options = ["--resume-from", str(restored), "--steps", str(point["step"] + COMPARED_STEPS), "--save-every", "1000000"]
     resumed = Training(folder / "resumed", folder / "resumed.jsonl", *options)
@@ -217,7 +263,16 @@ def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path,
     compare(point, done, resumed.by_step(), reference.by_step())
     story.tell(f"its next {COMPARED_STEPS} losses are those of a run that was never interrupted, bit for bit")
     story.facts = facts(point, done, killed_at, back_at - lost_at, restored)
+    story.matrix = matrix(site)
     return site, airflow
+
+
+def matrix(site: Path) -> str:
+    """Every copy and what is known about it, as a person sees it. Older checkpoints may still wait for their turn, which is no failure."""
+    done = command_line(site, "matrix", RUN)
+    if done.returncode not in (0, 3):
+        raise DemoFailedError(f"the matrix is not as it should be at the end:\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
 def compare(point: dict[str, Any], done: dict[int, str], resumed: dict[int, str], reference: dict[int, str]) -> None:
@@ -273,7 +328,8 @@ def show(story: Story, path: Path) -> None:
     print()
     for at, what in story.events:
         print(f"  {at:6.1f} s  {what}")
-    print(f"\nreport: {path}")
+    print(f"\nEvery copy at the end (seawall matrix {RUN}):\n\n{story.matrix}")
+    print(f"report: {path}")
 
 
 @contextlib.contextmanager
