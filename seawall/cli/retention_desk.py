@@ -1,5 +1,6 @@
 """From seawall.toml to what retention and the score look at: for the commands, and for Airflow's operators."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seawall.errors import ConfigurationError, KeyMissingError, StoreError
@@ -8,6 +9,8 @@ from seawall.protect.retention_gather import Desk
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
+    from seawall.log.read import LogView
+    from seawall.protect.place import Place
 
 
 def retention_desk(site: "Site", run: str) -> Desk:
@@ -31,7 +34,19 @@ def retention_desk(site: "Site", run: str) -> Desk:
         site.clock,
         absent,
         live_keys(site),
+        lambda view: _losses(site, view, places),
     )
+
+
+def _losses(site: "Site", view: "LogView", places: "Sequence[Place]") -> dict[str, float]:
+    """What training said was the loss, on a host with a key that opens checkpoints; nothing on others."""
+    from seawall.protect.recorded_loss import recorded_losses
+
+    try:
+        unwrappers = site.unwrappers()
+    except KeyMissingError:
+        return {}
+    return recorded_losses(view, places, unwrappers, site.state) if unwrappers else {}
 
 
 def live_keys(site: "Site") -> frozenset[str] | None:

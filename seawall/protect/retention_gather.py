@@ -44,8 +44,8 @@ class Desk:
     """Name of a store that does not answer → why."""
     live_keys: frozenset[str] | None = None
     """``kind id`` of the keys that are known to exist; None where this host cannot tell."""
-    losses: Mapping[str, float] = field(default_factory=dict)
-    """Sealing → loss, where somebody knows it: it is private, in the inventory and in heartbeats."""
+    losses: Callable[[LogView], Mapping[str, float]] = lambda view: {}
+    """Sealing → loss, where this host can tell: it is private, and sealed with the checkpoint."""
 
     def place_of(self, store: str) -> Place | None:
         """The place with this id, if it answers."""
@@ -77,8 +77,9 @@ def gather(desk: Desk, moment: Moment | None = None) -> Gathered:
     known = read_proofs(desk.coordination.store, view)
     there = {place.id: set(place.store.list_folders(f"runs/{desk.run}/sealings/")) for place in desk.places}
     by_sealing = _grouped(known)
+    losses = desk.losses(view) if to_delete and desk.settings.keep_best else {}
     points = [
-        _committed(desk, view, commit, kind, by_sealing.get(commit.sealing, []), there, moment.now)
+        _committed(desk, view, commit, kind, by_sealing.get(commit.sealing, []), there, moment.now, losses)
         for kind, commits in ((Kind.CHECKPOINT, state.commits), (Kind.ORPHAN, state.orphans))
         for commit in commits.values()
     ]
@@ -140,7 +141,14 @@ def _grouped(known: KnownProofs) -> dict[str, list[Proof]]:
 
 
 def _committed(
-    desk: Desk, view: LogView, commit: CommitRecord, kind: Kind, proofs: Sequence[Proof], there: Mapping[str, set[str]], now: datetime
+    desk: Desk,
+    view: LogView,
+    commit: CommitRecord,
+    kind: Kind,
+    proofs: Sequence[Proof],
+    there: Mapping[str, set[str]],
+    now: datetime,
+    losses: Mapping[str, float],
 ) -> Point:
     state = view.state
     about = [proof for proof in proofs if proof.manifest == commit.manifest]
@@ -162,7 +170,7 @@ def _committed(
         nbytes=max((evidence.count_of(proof.evidence, evidence.STORED_BYTES) or 0 for proof in about), default=0),
         quarantine=tuple(state.quarantine_reasons(commit.sealing)),
         written_off=commit.sealing in state.written_off,
-        loss=desk.losses.get(commit.sealing),
+        loss=losses.get(commit.sealing),
         keys=_keys(about, desk.live_keys, best),
         resumed=_resumed(about),
     )

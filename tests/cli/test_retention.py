@@ -1,5 +1,6 @@
 """Retention and the score by command line, on two folders: what a person types and a program reads."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -80,6 +81,24 @@ def test_two_folders_in_one_room_are_one_copy_and_nothing_goes(tmp_path: Path) -
 def test_without_a_clock_nothing_goes(desk: Desk) -> None:
     desk.config.write_text(desk.config.read_text().replace("local_clock = true", "local_clock = false"))
     assert "nobody can say what time it is" in desk("retention plan", RUN, code=7).err
+
+
+def test_the_lowest_recorded_loss_is_kept(desk: Desk) -> None:
+    for step, loss in ((400, "0.25"), (500, "nan"), (600, "1.5")):
+        folder = desk.save(step)
+        (folder / "_COMMITTED").write_text(json.dumps({"step": step, "loss": loss}))
+        desk("sync", RUN)
+    desk("verify", RUN, "--all")
+    kept = {item["step"]: " ".join(item["reasons"]) for item in desk("retention plan", RUN, "--dry-run", "--json").json["keep"]}
+    assert set(kept) == {100, 400, 600} and "the lowest loss" in kept[400]
+    (cache,) = (desk.config.parent / ".state/seawall/losses").glob("*.json")
+    assert cache.stat().st_mode & 0o777 == 0o600
+    assert b"0.25" not in b"".join(data for key, data in desk.stored().items())
+    # A second look opens nothing again.
+    for path in desk.objects("a", "inventory.sea") + desk.objects("c", "inventory.sea"):
+        path.rename(path.with_suffix(".away"))
+    again = {item["step"] for item in desk("retention plan", RUN, "--dry-run", "--json").json["keep"]}
+    assert again == {100, 400, 600}
 
 
 def test_a_hold_is_said(desk: Desk) -> None:
