@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from seawall.errors import SeawallError
+from seawall.errors import BusyError, KeyMissingError, NoSuchCopyError, SeawallError, UsageError
 
 PAGE = 20
 _CLASS = {"proved": "ok", "failed": "bad", "lapsed": "old"}
@@ -81,7 +81,8 @@ def copies_body(page: dict[str, Any]) -> str:
     listed = "".join(f'<p class="bad">{escape(note)}</p>' for note in notes)
     more = _more(page["offset"] + len(page["checkpoints"]), page["total"], f"run={quote(page['run'], safe='')}&amp;")
     return (
-        f'<p><a href="?">All runs</a></p><h1>{escape(page["run"])}</h1><p class="{"ok" if point else "bad"}">{said}</p>'
+        f'<div class="head"><a href="?">All runs</a><h1>{escape(page["run"])}</h1>'
+        f'<a href="{link("integrity", run=page["run"])}">Integrity</a></div><p class="{"ok" if point else "bad"}">{said}</p>'
         f'<p class="note">Epoch {page["epoch"]}, freshness {escape(page["freshness"])}.</p>{listed}'
         f"{_table(('Step', 'Sealing', 'Committed', *stores, ''), rows)}{more}"
     )
@@ -96,9 +97,11 @@ def failure_body(error: SeawallError, back: str = "?") -> str:
     """What the library could not do: what, where, why, and what to do next."""
     facts = (("Where", error.where), ("Why", error.why), ("Next", error.do), ("Kind", f"{type(error).__name__}, {error.outcome}"))
     listed = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in facts if text)
-    unknown = "Nothing is known about any copy until this works: that is unknown, and neither good nor bad."
+    asked_wrongly = isinstance(error, UsageError | NoSuchCopyError | KeyMissingError | BusyError)
+    unknown = "" if asked_wrongly else "Nothing is known about any copy until this works: that is unknown, and neither good nor bad."
     return (
-        f'<p><a href="{back}">All runs</a></p><div class="notice bad-notice" role="alert"><p><strong>{escape(error.what)}</strong></p>'
+        f'<p><a href="{back}">All runs</a></p><div class="notice bad-notice" role="alert">'
+        f"<p><strong>{escape(error.what[:1].upper() + error.what[1:])}</strong></p>"
         f'<dl>{listed}</dl></div><p class="note">{unknown}</p>'
     )
 
