@@ -51,6 +51,10 @@ class AirflowSite(Site):
     def _keys(self, settings: StoreSettings) -> "Callable[[], AwsKeys] | None":
         return connection_keys(settings.aws_conn_id) if settings.aws_conn_id else None
 
+    def _bandwidth(self) -> int | None:
+        # Other tasks move bytes at the same time, on other hosts: together they keep to the limit if each keeps to its share.
+        return self.config.transfer.share_bits_per_second
+
     def dingtalk(self) -> "DingTalk | None":
         """The robot of the configured connection: its password is the access token, its host the server, its extra has the secret."""
         conn_id = self.config.alerts.dingtalk_conn_id

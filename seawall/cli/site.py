@@ -89,8 +89,9 @@ class Site:
                 profile=settings.profile,
                 keys=self._keys(settings),
                 transfers=self.config.transfer.transfers,
-                bandwidth_bits_per_second=self.config.transfer.bandwidth_bits_per_second,
+                bandwidth_bits_per_second=self._bandwidth(),
                 capabilities=self._known_capabilities(settings.url, settings.endpoint),
+                clock=self.clock,
             )
             self._stores[name] = self._locking(store, settings)
         return self._stores[name]
@@ -102,6 +103,10 @@ class Site:
         from seawall.stores.lock import LockStore
 
         return LockStore(store, timedelta(hours=settings.upload_lock_hours), timedelta(days=settings.lock_days), self.clock)
+
+    def _bandwidth(self) -> int | None:
+        """Bits per second that this process may move to or from a store. A command is the only worker."""
+        return self.config.transfer.bandwidth_bits_per_second
 
     def _keys(self, settings: StoreSettings) -> "Callable[[], AwsKeys] | None":
         """Where a store's credentials come from. None means the usual AWS settings; operators ask Airflow's connection."""

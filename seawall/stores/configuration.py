@@ -71,3 +71,11 @@ class TransferSettings(BaseModel):
 
     transfers: int = Field(default=16, ge=1, le=256)
     bandwidth_bits_per_second: int | None = Field(default=None, ge=1)
+    """For each store, up and down each by itself, over all workers together."""
+    workers: int = Field(default=1, ge=1, le=10_000)
+    """How many tasks of Airflow may move bytes at once: the slots of the pool that they run in. Each takes its share of the bandwidth."""
+
+    @property
+    def share_bits_per_second(self) -> int | None:
+        """What one of the workers may take."""
+        return None if self.bandwidth_bits_per_second is None else max(1, self.bandwidth_bits_per_second // self.workers)
