@@ -22,7 +22,8 @@ _LEAST_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What is tried. A later search must come below ``keep`` times the best before it; what is not below ``gain`` is stored."""
+    """What is tried. A later search must come below ``keep`` times the best before it, because samples err by a little; what is not below
+    ``gain`` is stored."""
 
     searches: tuple[Search, ...]
     keep: float
@@ -32,8 +33,8 @@ class Effort:
 EFFORTS = {
     # The entropy coder is half again as quick as level 1 both ways, where both are as good.
     Codec.FAST: Effort((Search.ENTROPY, Search.QUICK), keep=0.95, gain=0.97),
-    Codec.BALANCED: Effort((Search.ENTROPY, Search.QUICK), keep=1.0, gain=0.99),
-    Codec.SMALL: Effort((Search.ENTROPY, Search.QUICK, Search.PATIENT), keep=1.0, gain=0.999),
+    Codec.BALANCED: Effort((Search.ENTROPY, Search.QUICK), keep=0.99, gain=0.99),
+    Codec.SMALL: Effort((Search.ENTROPY, Search.QUICK, Search.PATIENT), keep=0.99, gain=0.999),
 }
 
 

@@ -1,8 +1,9 @@
 """Sync, verify and restore one large file in this process, and report how much memory that took. Used by test_memory.py.
 
-    python -m tests.protect.memory_driver FOLDER MIB
+    python -m tests.protect.memory_driver FOLDER MIB [CODEC]
 
-Prints one JSON object: peak resident bytes after each verb, and before the first.
+With a codec of byte planes the file is safetensors: a float32 master copy and its bfloat16 cast, which codecs may derive. Prints one
+JSON object: peak resident bytes after each verb, and before the first.
 """
 
 import itertools
@@ -16,6 +17,9 @@ from pathlib import Path
 from seawall.protect.restore import restore
 from seawall.stores.base import Store
 from seawall.stores.wrapper import Result, Wrapper
+from seawall.vault.casts import cast
+from seawall.vault.codecs import Codec, codec_named
+from seawall.vault.plane_header import Kind
 from seawall.verify.check import OK, Unlocked, check_copy
 from seawall.verify.levels import Level
 from tests.protect.little_site import RUN, LittleSite, file_site, write_checkpoint
@@ -58,6 +62,26 @@ def write_large(path: Path, nbytes: int) -> None:
         file.truncate(nbytes)
 
 
+def write_tensors(path: Path, nbytes: int) -> None:
+    """About as many bytes as that, two thirds of them a master, whose upper bytes alone shrink."""
+    elements = nbytes // 6 // MIB * MIB
+    entries = {"master": ("F32", 0, 4 * elements), "weights": ("BF16", 4 * elements, 6 * elements)}
+    header = {name: {"dtype": dtype, "shape": [elements], "data_offsets": [begin, end]} for name, (dtype, begin, end) in entries.items()}
+    raw = json.dumps(header).encode()
+    raw += b" " * (-len(raw) % 8)
+    data = 8 + len(raw)
+    with path.open("wb") as file:
+        file.write(len(raw).to_bytes(8, "little") + raw)
+        for at in range(0, 4 * elements, 4 * MIB):
+            master = bytearray(os.urandom(4 * MIB))
+            master[3::4] = os.urandom(1024) * (MIB // 1024)
+            file.seek(data + at)
+            file.write(master)
+            file.seek(data + 4 * elements + at // 2)
+            file.write(cast(master, Kind.BFLOAT16))
+        file.truncate(data + 6 * elements)
+
+
 def levels(site: LittleSite, store: str, sealing: str) -> list[Level]:
     """The levels of a copy that hold, up to L3."""
     state = site.view().state
@@ -90,14 +114,15 @@ def same(one: Path, other: Path) -> bool:
         return not second.read(1)
 
 
-def main(folder: Path, nbytes: int) -> None:
+def main(folder: Path, nbytes: int, codec: Codec) -> None:
     source = write_checkpoint(folder / "ck", files={"small": b"1"})
-    write_large(source / "large", nbytes)
+    name = "large.safetensors" if codec.has_planes else "large"
+    (write_tensors if codec.has_planes else write_large)(source / name, nbytes)
     site = file_site(folder)
     fast = site.stores["a"]
     peaks = {"before": peak_bytes()}
     site.stores["a"] = Crowd(fast, "part")
-    done = site.sync(source, places=("a",), transfers=TRANSFERS)
+    done = site.sync(source, places=("a",), transfers=TRANSFERS, codec=codec)
     site.stores["a"] = fast
     peaks["sync"] = peak_bytes()
     assert levels(site, "a", done.sealing)[-1] == Level.L3
@@ -105,9 +130,9 @@ def main(folder: Path, nbytes: int) -> None:
     site.stores["a"] = Crowd(fast, "read_into")
     restore(*site.opened("a", done.sealing), folder / "out", transfers=TRANSFERS)
     peaks["restore"] = peak_bytes()
-    assert same(source / "large", folder / "out" / "large")
+    assert same(source / name, folder / "out" / name)
     print(json.dumps(peaks))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]) * MIB)
+    main(Path(sys.argv[1]), int(sys.argv[2]) * MIB, codec_named(sys.argv[3] if len(sys.argv) > 3 else "none"))

@@ -11,10 +11,10 @@ import pytest
 MIB = 1 << 20
 
 
-def peaks(folder: Path, mib: int, timeout: float) -> dict[str, int]:
+def peaks(folder: Path, mib: int, timeout: float, codec: str = "none") -> dict[str, int]:
     """Peak resident MiB after each verb."""
     driver = subprocess.run(
-        [sys.executable, "-m", "tests.protect.memory_driver", str(folder), str(mib)],
+        [sys.executable, "-m", "tests.protect.memory_driver", str(folder), str(mib), codec],
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],
@@ -29,6 +29,13 @@ def peaks(folder: Path, mib: int, timeout: float) -> dict[str, int]:
 
 def test_256_mib(tmp_path: Path) -> None:
     found = peaks(tmp_path / "work", 256, 100)
+    assert max(found.values()) < 350, found
+
+
+@pytest.mark.parametrize("codec", [pytest.param("fast", marks=pytest.mark.nightly), "balanced"])
+def test_byte_planes_of_256_mib(tmp_path: Path, codec: str) -> None:
+    """Sealing holds planes of a record beside it, opening a record beside its planes; derived weights take small pieces of their master."""
+    found = peaks(tmp_path / "work", 256, 100, codec)
     assert max(found.values()) < 350, found
 
 
