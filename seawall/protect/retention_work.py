@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from seawall.clock import parse_utc
-from seawall.errors import BusyError, FreshnessError, StoreError
+from seawall.errors import BusyError, StoreError, TrustError
 from seawall.log import verbs
 from seawall.log.bodies import RETENTION
 from seawall.log.read import LogView, read_log
@@ -120,7 +120,7 @@ class _Worker:
     def release(self) -> LogView:
         """Give the lease back, so that nobody waits for its end; the log as it is then."""
         # What is raised on the way out is what the caller has to hear. The lease ends by itself.
-        with contextlib.suppress(BusyError, StoreError, FreshnessError):
+        with contextlib.suppress(BusyError, StoreError, TrustError):
             now = self._now()
             self._take(now, now)
         return self._view
