@@ -23,7 +23,7 @@ from seawall.verify.matrix_facts import CopyFacts, RunFacts
 def judge(facts: RunFacts, now: datetime, policy: MatrixPolicy) -> Matrix:
     """The matrix of a run at ``now``."""
     files = [file_cell(copy, now, policy) for copy in facts.copies]
-    good = _good_copies(facts.copies, files)
+    whole = _not_failed(facts.copies, files)
     opened = {
         copy.sealing.commit.sealing
         for copy in facts.copies
@@ -31,7 +31,7 @@ def judge(facts: RunFacts, now: datetime, policy: MatrixPolicy) -> Matrix:
     }
     rows = []
     for copy, file in zip(facts.copies, files, strict=True):
-        others = good.get(copy.sealing.commit.sealing, [])
+        others = whole.get(copy.sealing.commit.sealing, [])
         cells = {
             Dimension.FILE: _with_response(copy, file, others, copy.sealing.commit.sealing in opened),
             Dimension.STRUCTURE: structure_cell(copy, now, policy),
@@ -47,16 +47,17 @@ def judge(facts: RunFacts, now: datetime, policy: MatrixPolicy) -> Matrix:
     return Matrix(facts.run, now, tuple(rows), run_cell(facts, now, policy), facts.held)
 
 
-def _good_copies(copies: Sequence[CopyFacts], files: Sequence[Cell]) -> Mapping[str, list[str]]:
-    """Sealing → ids of the stores whose copy is good now."""
-    good: dict[str, list[str]] = {}
+def _not_failed(copies: Sequence[CopyFacts], files: Sequence[Cell]) -> Mapping[str, list[str]]:
+    """Sealing → ids of the stores whose copy may serve to heal another. One that is stale or was never read may: what is taken from it is
+    held against the signed digests, and only where that fails, too, is anything lost."""
+    whole: dict[str, list[str]] = {}
     for copy, file in zip(copies, files, strict=True):
-        if file.verdict is Verdict.OK:
-            good.setdefault(copy.sealing.commit.sealing, []).append(copy.store.id)
-    return good
+        if file.verdict is not Verdict.FAILED:
+            whole.setdefault(copy.sealing.commit.sealing, []).append(copy.store.id)
+    return whole
 
 
-def _with_response(copy: CopyFacts, file: Cell, good: Sequence[str], content_proved: bool) -> Cell:
+def _with_response(copy: CopyFacts, file: Cell, others: Sequence[str], content_proved: bool) -> Cell:
     """What a damaged copy calls for depends on the others."""
     if file.verdict is not Verdict.FAILED:
         return file
@@ -65,4 +66,4 @@ def _with_response(copy: CopyFacts, file: Cell, good: Sequence[str], content_pro
         # Its bytes are those that were signed, so they are the same in every store: nothing to heal it from. When the same bytes were
         # opened well elsewhere since, it was the reader that failed.
         return replace(file, response=Response.PROVE if content_proved else Response.QUARANTINE)
-    return replace(file, response=Response.HEAL if good else Response.INCIDENT)
+    return replace(file, response=Response.HEAL if others else Response.INCIDENT)

@@ -57,9 +57,9 @@ FILES = [
     ("1 a L2 ok; 1 b L2 ok", 8.5, "stale prove", "stale prove"),
     ("1 a L2 ok; 8 a L0 ok", 8.5, "stale prove", "unknown"),
     ("1 a L2 failed; 1 b L2 ok", 2, "failed heal", "ok"),
-    ("1 a L2 failed", 2, "failed incident", "unknown"),
+    ("1 a L2 failed", 2, "failed heal", "unknown"),
     # A good copy that has lapsed is none that is known to be good.
-    ("1 a L2 ok; 9 b L2 failed", 9, "stale prove", "failed incident"),
+    ("1 a L2 ok; 9 b L2 failed", 9, "stale prove", "failed heal"),
     ("1 a L2 failed; 1 b L2 failed", 2, "failed incident", "failed incident"),
     ("1 a L2 failed; 2 a L2 ok", 3, "ok", "unknown"),
     ("1 a L0 failed; 1 b L3 ok", 2, "failed heal", "ok"),
@@ -73,7 +73,7 @@ FILES = [
     ("1 a L3 ok; 1 a L4 ok; 2 a L5 failed", 3, "ok", "unknown"),
     # Clocks that ran ahead.
     ("50 a L2 ok", 2, "unknown", "unknown"),
-    ("50 a L2 failed", 2, "failed incident", "unknown"),
+    ("50 a L2 failed", 2, "failed heal", "unknown"),
 ]
 
 
