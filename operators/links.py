@@ -22,8 +22,8 @@ class CheckpointLink(BaseOperatorLink):
 
 
 def page_address(run: str, sealing: str) -> str:
-    """Path of a checkpoint's row, below Airflow's own base path."""
+    """Path of a checkpoint's copies on the integrity page, below Airflow's own base path."""
     from airflow.sdk.configuration import conf
 
     base = urlsplit(str(conf.get("api", "base_url", fallback="") or "")).path.rstrip("/")
-    return f"{base}/seawall/?run={quote(run, safe='')}#{sealing}"
+    return f"{base}/seawall/integrity?run={quote(run, safe='')}&sealing={sealing}#copies"

@@ -41,9 +41,11 @@ class Filter:
     """In which dimension the verdict is looked at; None for the worst of all."""
     first_step: int | None = None
     last_step: int | None = None
+    sealing: str | None = None
+    """The beginning of an id, where a task's link leads to one checkpoint."""
 
     @classmethod
-    def parse(cls, verdict: str, dimension: str, step: str) -> "Filter":
+    def parse(cls, verdict: str, dimension: str, step: str, sealing: str = "") -> "Filter":
         """From a query. ``step`` is ``1200``, ``1000-2000``, ``1000-`` or ``-2000``; empty texts ask for everything."""
         steps = _STEPS.fullmatch(step.replace(" ", ""))
         if steps is None or step.strip() == "-":
@@ -56,6 +58,7 @@ class Filter:
             _one_of(Dimension, dimension, "dimension") if dimension else None,
             first,
             last,
+            sealing or None,
         )
 
     def takes(self, copy: Judged) -> bool:
@@ -64,6 +67,7 @@ class Filter:
             (self.verdict is None or copy.of(self.dimension) is self.verdict)
             and (self.first_step is None or step >= self.first_step)
             and (self.last_step is None or step <= self.last_step)
+            and (self.sealing is None or copy.commit.sealing.startswith(self.sealing))
         )
 
 
@@ -90,6 +94,7 @@ def integrity_page(site: "AirflowSite", run: str, wanted: Filter, offset: int, l
             "dimension": wanted.dimension,
             "first_step": wanted.first_step,
             "last_step": wanted.last_step,
+            "sealing": wanted.sealing,
         },
         "matching": len(matching),
         "offset": offset,

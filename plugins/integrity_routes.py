@@ -41,12 +41,13 @@ def add_integrity_routes(app: FastAPI) -> None:
         verdict: Text = "",
         dimension: Text = "",
         step: Text = "",
+        sealing: Text = "",
         offset: Offset = 0,
         limit: Limit = integrity.PAGE,
     ) -> dict[str, Any]:
         response.headers.update(HEADERS)
         with answers.opened_site() as site:
-            return integrity.integrity_page(site, run, integrity.Filter.parse(verdict, dimension, step), offset, limit)
+            return integrity.integrity_page(site, run, integrity.Filter.parse(verdict, dimension, step, sealing), offset, limit)
 
     @app.get("/api/runs/{run}/integrity/{sealing}/{store}")
     def one_copy(run: str, sealing: str, store: str, response: Response) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def add_integrity_routes(app: FastAPI) -> None:
                 document = integrity.copy_page(site, run, sealing, store)
                 body = copy_body(document, _why_no_lift(user, document["can_lift"], run))
                 return _html(body, f"{run} step {document['copy']['step']} in {store}")
-            wanted = integrity.Filter.parse(verdict, dimension, step)
+            wanted = integrity.Filter.parse(verdict, dimension, step, sealing)
             document = integrity.integrity_page(site, run, wanted, offset, integrity.PAGE)
             done = answers.lift_told(site, run, lifted) if lifted else ""
             body = integrity_body(document, TIME if view == TIME else NOW, _why_no_lift(user, document["can_lift"], run), done)

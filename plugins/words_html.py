@@ -60,6 +60,7 @@ def here(page: dict[str, Any], view: str, **changed: object) -> str:
         "dimension": asked["dimension"],
         "verdict": asked["verdict"],
         "step": steps_text(asked),
+        "sealing": asked["sealing"],
         "offset": page["offset"] or None,
     }
     return link("integrity", **{**query, **changed})

@@ -75,6 +75,9 @@ def test_pages_and_filters(served: Served, run: LongRun) -> None:
     assert failed["matching"] == failed["counts"]["file"]["failed"] > 0
     some = served.get(f"{API}?step=1000-1200", "viewer").json()
     assert [row["step"] for row in some["copies"]] == [1200, 1200, 1100, 1100, 1000, 1000]
+    one = served.get(f"{API}?sealing={run.sealing(7)}", "viewer").json()
+    assert [(row["step"], row["store"]) for row in one["copies"]] == [(run.step(7), "a"), (run.step(7), "c")]
+    assert "No copy is like that" in served.get(f"{PAGE}?run={RUN}&sealing={'0' * 32}", "viewer").text, "planned and not committed"
     for asked in ("verdict=good", "dimension=taste", "step=seven", "step=-"):
         assert served.get(f"{API}?{asked}", "viewer").status_code == 400, asked
     assert served.get(f"{API}?limit=1000000", "viewer").status_code == 422

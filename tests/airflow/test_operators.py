@@ -314,7 +314,7 @@ def test_the_link_leads_to_the_checkpoint(hand: Hand) -> None:
     link = CheckpointLink()
     assert link.get_link(task, ti_key=None) == "", "a task that came to no checkpoint leads nowhere"  # type: ignore[arg-type]
     plan = task.execute(context())
-    assert link.get_link(task, ti_key=None) == f"/seawall/?run={RUN}#{plan['sealing']}"  # type: ignore[arg-type]
+    assert link.get_link(task, ti_key=None) == f"/seawall/integrity?run={RUN}&sealing={plan['sealing']}#copies"  # type: ignore[arg-type]
 
 
 def test_a_store_that_does_not_answer_has_a_check_of_its_own(tmp_path: Path) -> None:
