@@ -1,5 +1,6 @@
 """What the integrity page shows follows from the facts: of many copies as of few, of earlier days as of now."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -73,7 +74,9 @@ def test_a_page_of_ten_thousand_copies_judges_what_it_shows(monkeypatch: pytest.
     assert sum(judged) == len(found.copies) == 10_000
     judged.clear()
     moments = columns(NOW, DAYS)
+    begun = time.process_time()
     columns_found = found.rows(found.copies[4000 : 4000 + PAGE], moments)
+    print(f"50 of 10,000 copies in 14 columns, from warm facts: {time.process_time() - begun:.2f} s of CPU")
     assert len(judged) == DAYS and sum(judged) <= PAGE * DAYS
     assert len(columns_found[-1]) == PAGE
     needed = facts.history.around({copy.commit.sealing for copy in found.copies[4000 : 4000 + PAGE]}, facts.proofs, min(moments))
