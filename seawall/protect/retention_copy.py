@@ -64,7 +64,7 @@ def _turn(name: str) -> int:
 def write_intent(
     coordination: Store, run: str, place: Place, sealing: str, doomed: Sequence[DoomedObject], plan: str, lease: int, operator: SigningKey
 ) -> str:
-    """Write down what will go; the record's name. The same list under the same plan is written once."""
+    """Write down what will go; the record's name."""
     body: Document = {
         "plan": plan,
         "lease": canonical.number(lease),

@@ -94,7 +94,12 @@ def gather(desk: Desk, moment: Moment | None = None) -> Gathered:
         tuple(state.hold_reasons()),
         _unknown(known, report),
     )
-    buried = [(sealing, place.id) for place in desk.places for sealing in sorted(there[place.id]) if state.is_deleted(sealing, place.id)]
+    buried = [
+        (sealing, place.id)
+        for place in desk.places
+        for sealing in sorted(there[place.id])
+        if state.is_deleted(sealing, place.id) and not _is_empty(place, desk.run, sealing)
+    ]
     return Gathered(with_locks(desk, facts) if to_delete else facts, view, moment, tuple(buried))
 
 
@@ -240,6 +245,8 @@ def _unfinished(desk: Desk, view: LogView, there: Mapping[str, set[str]]) -> lis
         for name in sorted(there[place.id]):
             if name in state.commits or name in state.orphans or state.is_deleted(name, place.id) or not _is_sealing(name):
                 continue
+            if _is_empty(place, desk.run, name):
+                continue
             copies.setdefault(name, []).append(Copy(place.id))
             moments.setdefault(name, []).append(_touched(place, desk.run, name) if has_clock(place, desk.settings.local_clock) else None)
     found = []
@@ -255,6 +262,12 @@ def _touched(place: Place, run: str, sealing: str) -> datetime | None:
     folder = sealing_folder(run, bytes.fromhex(sealing))
     arrivals = [stored.modified for stored in place.store.list(folder)] + [leftover.began for leftover in place.store.leftovers(folder)]
     return None if None in arrivals else max((moment for moment in arrivals if moment is not None), default=None)
+
+
+def _is_empty(place: Place, run: str, sealing: str) -> bool:
+    """Whether only a name is left of a folder: SeaweedFS goes on listing one for a while after its last object went."""
+    folder = sealing_folder(run, bytes.fromhex(sealing))
+    return next(iter(place.store.list(folder)), None) is None and next(iter(place.store.leftovers(folder)), None) is None
 
 
 def _is_sealing(name: str) -> bool:
