@@ -21,7 +21,9 @@ from seawall.vault.plane_header import Kind
 from seawall.vault.rebuild import rebuild_files
 from seawall.verify.check import NOT_ATTAINABLE, OK, Unlocked, check_copy
 from seawall.verify.levels import Level
+from tests.checkpoint.conftest import case_folder as case_folder
 from tests.protect.little_site import RUN, LittleSite, file_site, tree
+from tests.verify.test_content import GOOD, case_source
 
 MIB = 1 << 20
 NAME = "model.safetensors"
@@ -90,6 +92,17 @@ def test_a_copy_shrinks_and_comes_back(model: Path, tmp_path: Path, codec: Codec
         assert b"".join(read_range(opened, inventory, number, data_key, start, 3000)) == content[start : start + 3000]
     again = site.sync(model, codec=codec)
     assert (again.sealing, again.status) == (done.sealing, "unchanged")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_every_layout_comes_back(case_folder: Path, tmp_path: Path, name: str) -> None:
+    source = case_source(case_folder, name)
+    site = file_site(tmp_path / "site")
+    done = site.sync(source, places=("a",), codec=Codec.BALANCED)
+    restore(*site.opened("a", done.sealing), tmp_path / "out", transfers=2)
+    found, wanted = tree(tmp_path / "out"), tree(Path(source.root))
+    names = {os.fsencode(file.name) for file in source.files}
+    assert {name: found[name] for name in names} == {name: wanted[name] for name in names}
 
 
 def bytes_of_rebuilding(site: LittleSite, sealing: str, folder: Path | None) -> int:
