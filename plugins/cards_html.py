@@ -20,8 +20,8 @@ def point_card(page: dict[str, Any]) -> str:
     if point is None:
         return (
             f'<section class="card wide"><h2>Recovery point</h2><p class="big bad">{sign("failed")} None</p>'
-            f"<p>No checkpoint is proved to {escape(page['required_level'])} now. Restore the newest that can be: "
-            f"<code>seawall restore {escape(page['run'])}</code> says which, and what is missing.</p>{listed}</section>"
+            f"<p>No checkpoint is proved to {escape(page['required_level'])} now. What to do: prove one "
+            f"(<code>seawall verify {escape(page['run'])}</code>), or see below what failed.</p>{listed}</section>"
         )
     age = parse_utc(now) - parse_utc(point["committed_at"])
     late = age > timedelta(minutes=page["rpo_minutes"])
