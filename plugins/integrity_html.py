@@ -187,6 +187,6 @@ def _legend() -> str:
     dimensions = "".join(f"<dt>{name}</dt><dd>{meaning}</dd>" for name, meaning in DIMENSIONS.items())
     return (
         f'<h2>How to read this</h2><div class="legend">{verdicts}</div><dl>{dimensions}</dl>'
-        '<p class="note">Arrow keys move in a table. This page reads the log and the proofs, and asks the stores for the copies of the newest '
-        "three checkpoints: of an older one that nobody proved, it knows nothing.</p>"
+        '<p class="note">Arrow keys move in a table. This page reads the log and the proofs, and asks the stores for the copies of the '
+        "newest three checkpoints: of an older one that nobody proved, it knows nothing.</p>"
     )
