@@ -82,6 +82,7 @@ class RespondOperator(SeawallOperator):
         from seawall.operators.matrix import marks
         from seawall.operators.tell import tell_answers
         from seawall.protect.respond import Hands, respond
+        from seawall.verify.mirror_proofs import spread
         from seawall.verify.responses import responses
 
         judged = judged_run(site, self.run, self.log.warning)
@@ -89,6 +90,8 @@ class RespondOperator(SeawallOperator):
         hands = Hands(site.coordination.store, site.clock, speaker=site.signing_key("verifier"))
         done = respond(judged.view, calls, judged.places, hands)
         site.remember(done.view)
+        for name, why in spread(site.coordination.store, done.view, site.mirrors(self.run)).items():
+            self.log.warning("the mirror in %s is behind: %s", name, why)
         tell_answers(site, done, context, self.log.warning)
         for answer in done.answers:
             self.log.warning("%s of step %s: %s, %s", answer.call.response.value, answer.call.step, answer.status, answer.detail)

@@ -34,4 +34,8 @@ def is_past(context: Mapping[str, Any], now: datetime) -> bool:
     run = context.get("dag_run")
     if run is not None and getattr(run, "run_type", None) == BACKFILL:
         return True
-    return has_interval(context) and bool(now - context["data_interval_end"] > RERUN_WITHIN)
+    if not has_interval(context):
+        return False
+    start, end = context["data_interval_start"], context["data_interval_end"]
+    # One that is started by hand is about the last interval that is over, which may have ended as long ago as an interval takes.
+    return bool(now - end > RERUN_WITHIN + (end - start))

@@ -15,6 +15,7 @@ from seawall.operators.matrix import MatrixOperator, SettleOperator
 from seawall.operators.respond import HealOperator, RespondOperator
 from seawall.operators.sync import CommitOperator, PlanSyncOperator
 from seawall.operators.verify import CertifyOperator
+from seawall.operators.window import is_past
 from seawall.operators.work import copies_to_heal, copies_to_prove, runs_to_mark, runs_to_settle, syncs_to_start
 from tests.airflow.tasks import Hand, context, new_hand
 from tests.protect.command_line import RUN
@@ -161,7 +162,7 @@ def test_a_backfill_and_a_run_of_long_ago_act_on_nothing(hand: Hand) -> None:
     hand.desk.damage("a", "file-1.sea", 5000)
     before = hand.desk.stored()
     now = datetime.now(UTC)
-    old = {"data_interval_start": now - timedelta(days=4), "data_interval_end": now - timedelta(days=3)}
+    old = {"data_interval_start": now - timedelta(days=5), "data_interval_end": now - timedelta(days=4)}
     filling = context(dag_run=SimpleNamespace(run_type="backfill", run_after=None))
     for operator in acting(hand):
         for about in (filling, context(**old), context(dag_run=SimpleNamespace(run_type="scheduled", run_after=now), **old)):
@@ -177,3 +178,6 @@ def test_a_run_of_last_night_may_be_run_again(hand: Hand) -> None:
     night = {"data_interval_start": now - timedelta(days=2), "data_interval_end": now - timedelta(days=1)}
     plan = PlanSyncOperator(task_id="plan", run=RUN, seawall_config=str(hand.desk.config)).execute(context(**night))
     assert plan["status"] == "planned"
+    week = context(data_interval_start=now - timedelta(days=13), data_interval_end=now - timedelta(days=6))
+    assert not is_past(week, now), "what a person starts is about the last week that is over"
+    assert is_past(week, now + timedelta(days=4))
