@@ -1,12 +1,14 @@
 """Byte planes give every byte back, whatever the tensors are and wherever records cut them."""
 
 import random
+from pathlib import Path
 
 import numpy
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from seawall.kernels.kernel_device import KernelDevice
 from seawall.vault.codecs import Codec
 from seawall.vault.derived import DerivedProof, Pair, find_pairs, least_derived_bytes
 from seawall.vault.element_runs import LEAST_RUN_BYTES, ElementRuns, element_runs
@@ -15,6 +17,8 @@ from seawall.vault.open import Opener, open_bytes
 from seawall.vault.plane_header import MAX_DERIVED_RUNS, MAX_RUNS, Kind, Run
 from seawall.vault.planes import PlanePacker, unpack_planes
 from seawall.vault.tensors import TensorPiece, TensorRecord
+from tests.kernels.simulator.build import compiler
+from tests.kernels.simulator.engine import SimulatedEngine
 from tests.vault.sealed import CHUNK_BYTES, DATA_KEY, frame_of, range_of, resolve, sealed
 from tests.vault.tensors_in_file import DTYPES, TensorFile, numbers, tensor_files
 from tests.vectors.copies import noise
@@ -87,6 +91,16 @@ def test_a_large_plane_is_judged_by_places_all_over_it() -> None:
     packed = PlanePacker(ElementRuns(), Codec.FAST).pack(0, chunk)
     assert packed is not None and len(packed) < 1 << 21
     assert unpack_planes(packed[1:], size, 0, False, refuse).chunk == chunk
+
+
+def test_a_gpus_planes_are_packed_to_the_same_bytes(tmp_path: Path) -> None:
+    """The kernel's text, run by the simulator."""
+    if compiler() is None:
+        pytest.skip("no g++ on this machine: the kernels are not run in the simulator")
+    chunk = memoryview(numbers(random.Random(3), "float32", 1500, "weights") + noise("odd", 7))
+    runs = ElementRuns([(0, 6000, 4)])
+    packed = [PlanePacker(runs, Codec.FAST, device=device).pack(0, chunk) for device in (None, KernelDevice(SimulatedEngine(tmp_path)))]
+    assert packed[0] is not None and packed[0] == packed[1]
 
 
 # --- which bytes are elements ---
