@@ -75,7 +75,7 @@ def find_pairs(candidates: CastCandidates, read_at: Callable[[int, int], bytes],
     """Pairs whose samples agree, by where the weights begin; ``read_at(start, length)`` reads the file. No two overlap in their weights,
     and no master holds weights of another, so nothing is derived from what is derived itself."""
     weights = [found for found in candidates.weights if 2 * found[2] >= least_bytes and found[2] in candidates.masters]
-    weights = sorted(weights, key=lambda found: found[1])[:MAX_CANDIDATES]
+    weights = sorted(weights, key=lambda found: (found[1], -found[2], found[0]))[:MAX_CANDIDATES]
     masters = [(start, count) for count in {count for _, _, count in weights} for start in candidates.masters[count]]
     kinds = defaultdict(set)
     for kind, _, count in weights:
