@@ -72,9 +72,24 @@ class Frame:
         return sha256(self.trailer).digest()
 
     @property
+    def tail(self) -> bytes:
+        """As it is stored."""
+        return pack_leaves(self.leaves) + self.sealed_footer
+
+    @property
     def after_records(self) -> bytes:
         """Tail and trailer, as they are stored."""
-        return pack_leaves(self.leaves) + self.sealed_footer + self.trailer
+        return self.tail + self.trailer
+
+    @property
+    def tail_offset(self) -> int:
+        """Where the records end."""
+        return self.offsets[-1] + self.leaves[-1].length
+
+    def check_crc(self, before_tail: int, tail: bytes | memoryview) -> None:
+        """Raises :class:`CorruptError` unless the CRC up to the tail, and then the tail, make the one that was signed."""
+        if crc64(tail, before_tail) != self.crc64:
+            raise CorruptError("the CRC over the whole object disagrees", where=self.where, why="header or tail changed between two reads")
 
     def check_record(self, number: int, record: bytes | memoryview) -> bool:
         """Whether these are the bytes of record ``number`` that were signed."""
@@ -151,9 +166,7 @@ def scrub(frame: Frame, read: Callable[[int, int], memoryview]) -> list[int]:
             damaged.append(number)
     if damaged:
         return damaged
-    tail_offset = frame.offsets[-1] + frame.leaves[-1].length
-    if crc64(read(tail_offset, frame.length - TRAILER_BYTES - tail_offset), crc) != frame.crc64:
-        raise CorruptError("the CRC over the whole object disagrees", where=frame.where, why="header or tail changed between two reads")
+    frame.check_crc(crc, read(frame.tail_offset, frame.length - TRAILER_BYTES - frame.tail_offset))
     return damaged
 
 

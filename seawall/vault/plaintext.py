@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from seawall.errors import CorruptError, NoSuchCopyError
+from seawall.kernels.crc64 import crc64
 from seawall.stores.part_buffers import PartBuffers, fresh_buffer
 from seawall.stores.read_ahead import read_ahead
 from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.inventory import Inventory
 from seawall.vault.names import posix_bytes
 from seawall.vault.objects import Row
-from seawall.vault.open import EarlierRecords, Frame, Opener, ReadInto
+from seawall.vault.open import DamagedRecordError, EarlierRecords, Frame, Opener, ReadInto
 from seawall.vault.planes import Earlier
 from seawall.vault.sealing import WHOLE_BYTES, Sealing, read_whole
 
@@ -41,9 +42,12 @@ def plaintext_of(
     pool: ThreadPoolExecutor,
     buffers: PartBuffers,
     earlier: Earlier | None = None,
+    check_leaves: bool = False,
 ) -> Iterator[bytes | memoryview]:
     """The plaintext of one file, record by record, each authenticated; the caller compares the digest of the whole, which is signed.
 
+    With ``check_leaves`` every stored byte is held against what was signed as well: each record against its leaf before it is opened, and
+    at the end the CRC over the whole, as :func:`~seawall.vault.open.scrub` does.
     Chunks are lent until the next one is asked for. ``earlier`` is for who keeps them: derived weights are then rebuilt from there, and
     their master's records are not read twice.
     """
@@ -52,10 +56,22 @@ def plaintext_of(
     frame = opener.frame
     spans = [(start, leaf.length) for start, leaf in zip(frame.offsets, frame.leaves, strict=True)]
     out = fresh_buffer(max(length for _, length in spans))
+    crc = crc64(frame.header.pack())
+
+    def opened(index: int, record: memoryview) -> bytes | memoryview:
+        nonlocal crc
+        if check_leaves:
+            crc = crc64(record, crc)
+            if not frame.check_record(index, record):
+                raise DamagedRecordError(frame.where, (index,), "its bytes are not those that were signed")
+        return opener.open_record(index, record, out, earlier)
+
     if raw is not None:
         view = memoryview(raw)
         for index, (start, length) in enumerate(spans):
-            yield opener.open_record(index, view[start : start + length], out, earlier)
+            yield opened(index, view[start : start + length])
+        if check_leaves:
+            frame.check_crc(crc, frame.tail)
         return
     runs = _runs(frame)
     places = [(frame.offsets[run.start], sum(frame.leaves[index].length for index in run)) for run in runs]
@@ -63,8 +79,10 @@ def plaintext_of(
         at = 0
         for index in run:
             length = frame.leaves[index].length
-            yield opener.open_record(index, stored[at : at + length], out, earlier)
+            yield opened(index, stored[at : at + length])
             at += length
+    if check_leaves:
+        frame.check_crc(crc, frame.tail)
 
 
 def _runs(frame: Frame) -> list[range]:

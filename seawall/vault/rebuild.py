@@ -34,8 +34,10 @@ def rebuild_files(
     transfers: int = 16,
     progress: Progress = lambda nbytes, files: None,
     observe: Observe | None = None,
+    check_leaves: bool = False,
 ) -> None:
-    """Rebuild the files of these numbers below ``tree``, or with None only read and verify them.
+    """Rebuild the files of these numbers below ``tree``, or with None only read and verify them. With ``check_leaves`` every stored byte
+    is held against its signed digest on the way.
 
     Raises :class:`CorruptError` with the file's name when a copy is damaged; files that were finished stay.
     """
@@ -46,7 +48,7 @@ def rebuild_files(
         suffix = _free_suffix(inventory)
 
         def one(number: int) -> None:
-            _rebuild_file(sealing, inventory, number, data_key, tree, suffix, pool, buffers, progress, observe)
+            _rebuild_file(sealing, inventory, number, data_key, tree, suffix, pool, buffers, progress, observe, check_leaves)
 
         futures = [drivers.submit(one, number) for number in numbers]
         try:
@@ -69,6 +71,7 @@ def _rebuild_file(
     buffers: PartBuffers,
     progress: Progress,
     observe: Observe | None,
+    check_leaves: bool,
 ) -> None:
     file = inventory.files[number]
     digest, at = sha256(), 0
@@ -81,7 +84,7 @@ def _rebuild_file(
     earlier = None if descriptor is None else _reads_back(descriptor, file.name)
     try:
         with _naming(file.name):
-            for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers, earlier):
+            for chunk in plaintext_of(sealing, inventory, number, data_key, pool, buffers, earlier, check_leaves):
                 digest.update(chunk)
                 if observe is not None:
                     observe(number, at, memoryview(chunk))

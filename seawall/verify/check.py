@@ -1,7 +1,7 @@
 """Checking one copy, level by level. Nothing is decided or written here: the findings become proofs.
 
-L0 to L2 need public keys alone. What a copy's content is worth (L3 and above) is only tried when its bytes hold, so that
-a damaged copy is not taken for damaged content.
+L0 to L2 need public keys alone. Where the data key is at hand one pass proves bytes and content; when something is wrong in it, the bytes
+are read once more by themselves, so that a damaged copy is not taken for damaged content, and damage is named by record.
 """
 
 import tempfile
@@ -12,6 +12,7 @@ from pathlib import Path
 from seawall.clock import Clock
 from seawall.errors import ConfigurationError, CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError, TrustError
 from seawall.stores.base import Store
+from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.identity import sealing_folder
 from seawall.vault.inventory import Inventory
 from seawall.vault.open import Resolve
@@ -20,7 +21,7 @@ from seawall.vault.sealing import Sealing, read_sealing
 from seawall.verify import evidence
 from seawall.verify.content_check import Before, ContentCheck
 from seawall.verify.copy_bytes import Progress as Progress
-from seawall.verify.copy_bytes import check_bytes, check_heads, check_listing, found_ok
+from seawall.verify.copy_bytes import check_bytes, check_heads, check_listing, check_wraps, found_ok, scrub_objects
 from seawall.verify.findings import NOT_ATTAINABLE as NOT_ATTAINABLE
 from seawall.verify.findings import Damage as Damage
 from seawall.verify.findings import Finding as Finding
@@ -84,16 +85,44 @@ def check_copy(
         heads = check_heads(opened, versions)
         locks = heads.locks
         findings.append(heads.finding.with_evidence(meter.cost(), locks))
-    if up_to >= Level.L2:
+    if up_to >= Level.L3 and unlock is None:
+        raise ValueError("L3 and above need the data key")
+    content: list[Finding] = []
+    if up_to >= Level.L3 and unlock is not None and all(finding.result != FAILED for finding in findings):
+        in_one, content = _at_once(opened, rewrappers, unlock, up_to, scratch, transfers, progress)
+        cost = meter.cost()
+        if in_one is not None:
+            # The time is that of the whole pass, so it says nothing about reading bytes alone.
+            counts = {name: count for name, count in cost.items() if name != evidence.SECONDS}
+            findings.append(in_one.with_evidence(counts, locks))
+            content[0] = content[0].with_evidence(cost)
+    if up_to >= Level.L2 and findings[-1].level < Level.L2:
         # Also when L0 or L1 failed: only reading the bytes tells which records are damaged.
         findings.append(check_bytes(opened, rewrappers, transfers, progress).with_evidence(meter.cost(), locks))
-    if up_to >= Level.L3 and not any(finding.result == FAILED for finding in findings):
-        if unlock is None:
-            raise ValueError("L3 and above need the data key")
-        content = _content(opened, unlock, up_to, scratch, transfers, progress)
-        findings += [content[0].with_evidence(meter.cost()), *content[1:]]
+    if all(finding.result != FAILED for finding in findings):
+        findings += content
     digest = versions_digest(versions)
     return [replace(finding, versions=digest) for finding in findings]
+
+
+def _at_once(
+    opened: Sealing,
+    rewrappers: Resolve,
+    unlock: Callable[[Sealing], Unlocked],
+    up_to: Level,
+    scratch: Path | None,
+    transfers: int,
+    progress: Progress,
+) -> tuple[Finding | None, list[Finding]]:
+    """L2 and what follows from one reading of the files; None for L2 when the bytes have to be looked at by themselves."""
+    wraps = check_wraps(opened, rewrappers)
+    of_files = {object_name(ObjectKind.FILE, number) for number in range(opened.manifest.files)}
+    if wraps.damages or scrub_objects(opened, [row for row in opened.table.rows if row.name not in of_files], transfers, progress):
+        return None, []
+    content = _content(opened, unlock, up_to, scratch, transfers, progress)
+    if content[0].result == FAILED:
+        return None, content
+    return found_ok(Level.L2, "scrub", opened, **wraps.evidence), content
 
 
 def _scratch_folder(scratch: Path | None) -> "tempfile.TemporaryDirectory[str]":
@@ -120,7 +149,7 @@ def _content(
         numbers = range(len(inventory.files))
         unrecorded = why_unrecorded(inventory)
         if up_to < Level.L4 or unrecorded:
-            rebuild_files(opened, inventory, numbers, unlocked.data_key, None, transfers=transfers, progress=progress)
+            rebuild_files(opened, inventory, numbers, unlocked.data_key, None, transfers=transfers, progress=progress, check_leaves=True)
             content = found_ok(Level.L3, method, opened, files=str(len(inventory.files)))
             if not unrecorded:
                 return [content]
@@ -131,7 +160,15 @@ def _content(
             tree.mkdir()
             tensors = ContentCheck(inventory)
             rebuild_files(
-                opened, inventory, numbers, unlocked.data_key, tree, transfers=transfers, progress=progress, observe=tensors.observe
+                opened,
+                inventory,
+                numbers,
+                unlocked.data_key,
+                tree,
+                transfers=transfers,
+                progress=progress,
+                observe=tensors.observe,
+                check_leaves=True,
             )
             findings = [found_ok(Level.L3, method, opened, files=str(len(inventory.files)))]
             finish_tree(tree, inventory)

@@ -140,13 +140,13 @@ def fit_all(proofs: Sequence[Proof], stores: Iterable[str]) -> dict[tuple[str, L
 
 
 def predict(models: dict[tuple[str, Level], CostModel], plan: Iterable[Work]) -> Prediction:
-    """What a plan takes. A reading to L3 or more reads the bytes for L2 first, and then once more."""
+    """What a plan takes. A reading to L3 or more proves L2 in the same pass."""
     seconds, unknown = 0.0, 0
     for work in plan:
-        needed = [(work.store, Level.L2)] + ([(work.store, Level.L3)] if work.level >= Level.L3 else [])
-        if work.nbytes is None or any(each not in models for each in needed):
+        model = models.get((work.store, Level.L3 if work.level >= Level.L3 else Level.L2))
+        if work.nbytes is None or model is None:
             unknown += 1
             continue
         requests = work.requests if work.requests is not None else -(-work.nbytes // RECORD_BYTES)
-        seconds += sum(models[each].predict(requests, work.nbytes) for each in needed)
+        seconds += model.predict(requests, work.nbytes)
     return Prediction(seconds, unknown)
