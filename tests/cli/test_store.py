@@ -37,10 +37,10 @@ def test_validate_fails_a_store_that_breaks_its_word(site: DemoSite, cli: Cli, m
     """The control: a store that overwrites what is there must not pass."""
     real = FileStore.put
 
-    def overwriting(self: FileStore, key: str, data: Any, crc64: int | None = None) -> Any:
+    def overwriting(self: FileStore, key: str, data: Any, crc64: int | None = None, **more: Any) -> Any:
         with contextlib.suppress(OSError, ValueError):
             (self.root / key).unlink()
-        return real(self, key, data, crc64)
+        return real(self, key, data, crc64, **more)
 
     monkeypatch.setattr(FileStore, "put", overwriting)
     said = cli("store", "validate", (site.folder / "a").as_uri(), "--objects", 0, "--json")
