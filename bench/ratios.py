@@ -75,10 +75,13 @@ def rows_of(measurements: Sequence[Measurement], references: dict[str, str]) -> 
 
 
 def judge(measurements: Sequence[Measurement], goals: Sequence[Goal], least_rounds: int) -> list[Verdict]:
-    """A goal is held when the median CPU ratio of at least ``least_rounds`` rounds is at most what it allows."""
+    """A goal is held when the median CPU ratio of at least ``least_rounds`` rounds is at most what it allows. One whose reference was not
+    measured, because it is not installed, has no verdict."""
     verdicts = []
     for goal in goals:
         ratios = _ratios(measurements, goal.task, goal.tool, goal.reference, "cpu")
+        if not ratios:
+            continue
         measured = median(ratios)
         verdicts.append(Verdict(goal, measured, len(ratios), len(ratios) >= least_rounds and measured <= goal.most))
     return verdicts

@@ -32,6 +32,7 @@ GOALS = (
     Goal(UP, "seawall sync", "rclone crypt", 0.5),
     Goal(DOWN, "seawall restore", "rclone crypt", 1.0),
     Goal(LOCAL, "seawall verify L2", "sha256sum -c", 0.5),
+    Goal(REMOTE, "seawall verify L3", "restic check --read-data", 0.6),
 )
 LEAST_ROUNDS = 5
 LONGEST_SECONDS = 450
