@@ -120,7 +120,7 @@ def unpack_planes(payload: memoryview, chunk_bytes: int, at: int, may_derive: bo
     """The chunk of ``chunk_bytes`` that begins at byte ``at`` of its file, from its payload.
 
     ``earlier`` gives what derived runs come from; without it they stay empty and are named. Raises :class:`CorruptError` for anything
-    that is not exactly such a chunk, before a byte more than that is allocated.
+    that is not exactly such a chunk. Whatever the payload, no more is allocated than the chunk and its planes, which are as long.
     """
     import numpy
 

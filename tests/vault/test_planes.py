@@ -1,6 +1,7 @@
 """Byte planes give every byte back, whatever the tensors are and wherever records cut them."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy
@@ -21,7 +22,7 @@ from tests.kernels.simulator.build import compiler
 from tests.kernels.simulator.engine import SimulatedEngine
 from tests.vault.sealed import CHUNK_BYTES, DATA_KEY, frame_of, range_of, resolve, sealed
 from tests.vault.tensors_in_file import DTYPES, TensorFile, numbers, tensor_files
-from tests.vectors.copies import noise
+from tests.vectors.copies import noise, text
 
 PLANES = st.sampled_from([codec for codec in Codec if codec.has_planes])
 
@@ -91,6 +92,20 @@ def test_a_large_plane_is_judged_by_places_all_over_it() -> None:
     packed = PlanePacker(ElementRuns(), Codec.FAST).pack(0, chunk)
     assert packed is not None and len(packed) < 1 << 21
     assert unpack_planes(packed[1:], size, 0, False, refuse).chunk == chunk
+
+
+def test_threads_pack_at_once_what_one_packs() -> None:
+    """Compressors belong to their thread: one that is shared crashes the interpreter."""
+    chunk = memoryview(numbers(random.Random(4), "float32", 50_000, "weights") + text(100_000))
+    runs = ElementRuns([(0, 200_000, 4)])
+
+    def pack(_: int) -> bytes:
+        packed = PlanePacker(runs, Codec.SMALL).pack(0, chunk)
+        assert packed is not None and unpack_planes(packed[1:], len(chunk), 0, False, refuse).chunk == chunk
+        return bytes(packed)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(pack, range(24)))) == 1
 
 
 def test_a_gpus_planes_are_packed_to_the_same_bytes(tmp_path: Path) -> None:
