@@ -167,7 +167,7 @@ def all_dags(airflow: LocalAirflow) -> bool:
     return set(DAGS) <= known
 
 
-def run_dag(airflow: LocalAirflow, dag: str, story: Story, **conf: str) -> str:
+def run_dag(airflow: LocalAirflow, dag: str, story: Story, **conf: object) -> str:
     """Trigger a DAG as a person on call would, and wait for its end; the run's id."""
     body = {"dag_run_id": f"demo-{int(time.time())}", "logical_date": None, "conf": {"run": RUN, **conf}}
     run_id = str(airflow.request("POST", f"/api/v2/dags/{dag}/dagRuns", json=body)["dag_run_id"])
@@ -249,7 +249,8 @@ def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path,
         folder / "reference", folder / "reference.jsonl", "--steps", str(point["step"] + COMPARED_STEPS), "--save-every", "1000000"
     )
     stack.callback(reference.kill)
-    run_dag(airflow, "seawall_restore", story, target=str(restored))
+    # By its step: a newer one may be proved in this very moment, and the comparison below is about this one.
+    run_dag(airflow, "seawall_restore", story, target=str(restored), step=point["step"])
     story.tell(f"the restore DAG has rebuilt step {point['step']}")
     options = ["--resume-from", str(restored), "--steps", str(point["step"] + COMPARED_STEPS), "--save-every", "1000000"]
     resumed = Training(folder / "resumed", folder / "resumed.jsonl", *options)

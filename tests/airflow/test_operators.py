@@ -13,6 +13,8 @@ import pytest
 import stamina
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from seawall.operators.matrix import MatrixOperator
+from seawall.operators.respond import HealOperator, RespondOperator
 from seawall.operators.restore import RestoreOperator, flag, number, restore_target
 from seawall.operators.sync import CommitOperator, PlanSyncOperator
 from tests.airflow.tasks import Hand, context, new_hand
@@ -293,7 +295,15 @@ def test_nothing_secret_goes_through_airflow(hand: Hand) -> None:
     plan = hand.plan()
     said = [plan, hand.seal(plan), hand.commit(plan), hand.due()]
     results = hand.check(said[-1])
-    passed_on = json.dumps([*said, results, hand.certify(results)])
+    (copy, *_) = said[-1]
+    copy = {name: copy[name] for name in ("run", "sealing", "store")}
+    responded = [
+        hand.certify(results),
+        hand.run(MatrixOperator, run=RUN),
+        hand.run(HealOperator, **copy),
+        hand.run(RespondOperator, run=RUN),
+    ]
+    passed_on = json.dumps([*said, results, *responded])
     keys = hand.desk.config.parent / "keys"
     secrets = {
         word
