@@ -50,7 +50,7 @@ class RestoreOperator(SeawallOperator):
     def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.errors import NoSuchCopyError
         from seawall.protect.choose import Wanted, choose
-        from seawall.protect.from_copies import restore_from_copies
+        from seawall.protect.from_copies import restore_from_copies, soonest_first
         from seawall.verify.certify import read_proofs
         from seawall.verify.levels import Level
 
@@ -78,7 +78,9 @@ class RestoreOperator(SeawallOperator):
         for warning in chosen.warnings:
             self.log.warning(warning)
         self.checkpoint = (self.run, chosen.commit.sealing)
-        order = sorted((place for place in places if place.id in chosen.stores), key=lambda place: chosen.stores.index(place.id))
+        order = soonest_first(
+            sorted((place for place in places if place.id in chosen.stores), key=lambda place: chosen.stores.index(place.id))
+        )
         done, place = restore_from_copies(
             view,
             chosen.commit,

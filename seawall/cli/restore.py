@@ -47,6 +47,7 @@ def restore(
     """
     from seawall.cli.site import alone, found_site
     from seawall.protect.choose import Wanted, choose
+    from seawall.protect.from_copies import soonest_first
     from seawall.verify.certify import read_proofs
     from seawall.verify.chain_cache import ChainCache
 
@@ -70,7 +71,10 @@ def restore(
         document = _document(chosen, places, report.freshness.value)
         emit(document) if json else say(f"would restore step {chosen.commit.step} from {document['store']}")
         return 0
-    order = sorted((p for p in places if p.id in chosen.stores), key=lambda place: chosen.stores.index(place.id))
+    order = soonest_first(sorted((p for p in places if p.id in chosen.stores), key=lambda place: chosen.stores.index(place.id)))
+    for place in order[:1]:
+        if place.retrieval:
+            warn(f"objects are recalled from {place.name} first, which is said to take {place.retrieval}")
     document = _from_first_good(site, view, chosen, order, target, file, range_, json)
     document["freshness"] = report.freshness.value
     site.close()

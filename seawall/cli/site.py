@@ -116,8 +116,9 @@ class Site:
         """A configured store with its id. One request, the first time."""
         if name not in self._places:
             store = self.store(name)
-            days = self.config.stores[name].lock_days
-            self._places[name] = Place(name, identify(store), store, None if days is None else timedelta(days=days))
+            settings = self.config.stores[name]
+            lock = None if settings.lock_days is None else timedelta(days=settings.lock_days)
+            self._places[name] = Place(name, identify(store), store, lock, timedelta(minutes=settings.retrieval_minutes))
         return self._places[name]
 
     @property

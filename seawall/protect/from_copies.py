@@ -11,6 +11,7 @@ from seawall.log.state import CommitRecord
 from seawall.protect.assignment import Progress
 from seawall.protect.place import Place
 from seawall.protect.restore import Restored, restore
+from seawall.vault.identity import sealing_folder
 from seawall.vault.inventory import Inventory
 from seawall.vault.sealing import Sealing, read_inventory, read_sealing, unlock
 
@@ -31,11 +32,31 @@ class OpenedCopy:
 
 
 def open_copy(view: LogView, commit: CommitRecord, place: Place, unwrappers: "Sequence[Unwrapper]") -> OpenedCopy:
-    """Open the copy of ``commit`` in ``place``. Raises what reading a damaged or missing copy raises, or :class:`KeyMissingError`."""
+    """Open the copy of ``commit`` in ``place``, recalled first where that is needed, which takes hours.
+
+    Raises what reading a damaged or missing copy raises, or :class:`KeyMissingError`.
+    """
     state = view.state
+    if place.retrieval:
+        recall(place, sealing_folder(view.run, bytes.fromhex(commit.sealing)))
     opened = read_sealing(place.store, view.run, bytes.fromhex(commit.sealing), commit.manifest, state.writer_of(commit))
     data_key = unlock(opened, unwrappers, state.resolver("operator"))
     return OpenedCopy(place, opened, read_inventory(opened, data_key), data_key)
+
+
+def recall(place: Place, folder: str) -> None:
+    """Ask for all objects below ``folder``, and wait until they can be read: at most twice the time that their tier is said to take.
+
+    Raises :class:`~seawall.errors.StoreUnavailableError` after that; what was asked for keeps coming.
+    """
+    keys = [stored.key for stored in place.store.list(folder)]
+    place.store.warm(keys)
+    place.store.wait_warm(keys, 2 * place.retrieval.total_seconds())
+
+
+def soonest_first(places: Sequence[Place]) -> list[Place]:
+    """The places in their order, those from which objects have to be recalled last."""
+    return sorted(places, key=lambda place: place.retrieval)
 
 
 def from_first_good(places: Sequence[Place], use: Callable[[Place], _T], on_problem: Callable[[Place, SeawallError], None]) -> _T:

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from seawall.clock import Clock, SystemClock
 from seawall.errors import NoSuchObjectError, ObjectExistsError, StoreAmbiguousError, StoreRefusedError, UsageError
+from seawall.stores import s3_recall
 from seawall.stores.base import Buffer, Capabilities, Leftover, Stored, Upload, checked_key
 from seawall.stores.buffers import as_views, crc_of
 from seawall.stores.s3_confirm import confirm_finish
@@ -248,10 +249,11 @@ class S3Store:
             )
 
     def warm(self, keys: Sequence[str]) -> None:
-        """Archive classes (Glacier) are not supported; objects of other classes are always readable."""
+        """Ask for what lies in an archive class (Glacier); the rest is readable as it is."""
+        s3_recall.warm(self, keys)
 
     def wait_warm(self, keys: Sequence[str], timeout_seconds: float) -> None:
-        """Nothing has to be recalled."""
+        s3_recall.wait_warm(self, keys, timeout_seconds)
 
     def close(self) -> None:
         self.wire.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from seawall.stores.file import FileStore
 from tests.cli.conftest import Cli, DemoSite
 
 
@@ -113,3 +114,19 @@ def test_one_fast_store_is_enough_for_an_rto(site: DemoSite) -> None:
     text = site.config.read_text().replace('copies = ["a", "c"]', 'copies = ["a", "c"]\nrto_minutes = 30')
     site.config.write_text(text.replace('medium = "disk"', 'medium = "disk"\nretrieval_minutes = 300', 1))
     assert site("copies", "gpt", "--json").code == 0
+
+
+def test_a_restore_recalls_what_is_cold_and_takes_what_is_warm_first(archived: DemoSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    sealing = archived.commit(10)
+    archived.good("verify", "gpt", "--level", "L3")
+    archived.good("archive", "gpt")
+    archived.good("verify", "gpt", "--store", "cold", "--level", "L2")
+    archived.edit("[stores.cold]", "[stores.cold]\nretrieval_minutes = 300")
+    asked: list[tuple[int, float]] = []
+    # What a folder has is always readable; that it was asked for is all that can be seen here (S3: tests/stores/test_s3_recall.py).
+    monkeypatch.setattr(FileStore, "wait_warm", lambda self, keys, seconds: asked.append((len(keys), seconds)))
+    first = archived.good("restore", "gpt", archived.folder / "one")
+    assert first["store"] == "a" and asked == []
+    second = archived("restore", "gpt", archived.folder / "two", "--store", "cold", "--json")
+    assert second.code == 0 and "recalled from cold first" in second.err
+    assert asked == [(len(list(archived.sealing_folder("cold", sealing).iterdir())), 36000.0)]
