@@ -32,6 +32,7 @@ class PlanArchiveOperator(SeawallOperator):
         from seawall.protect.archive import choose_for_archive
         from seawall.protect.fill import has_copy
         from seawall.verify.certify import read_proofs
+        from seawall.verify.chain_cache import ChainCache
         from seawall.verify.levels import Level
         from seawall.verify.rotation import object_spans
 
@@ -39,7 +40,7 @@ class PlanArchiveOperator(SeawallOperator):
         if not settings.archive:
             raise AirflowSkipException(f"run {self.run} has no archive")
         view, _ = site.view(self.run)
-        known = read_proofs(site.coordination.store, view)
+        known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
         policy = site.config.verify.policy()
         try:
             commit = choose_for_archive(view.state, known.proofs, site.clock.now(), policy, Level.parse(settings.required_level))

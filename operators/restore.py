@@ -52,6 +52,7 @@ class RestoreOperator(SeawallOperator):
         from seawall.protect.choose import Wanted, choose
         from seawall.protect.from_copies import restore_from_copies, soonest_first
         from seawall.verify.certify import read_proofs
+        from seawall.verify.chain_cache import ChainCache
         from seawall.verify.levels import Level
 
         target = restore_target(self.target, setting("restore_folder"))
@@ -61,7 +62,7 @@ class RestoreOperator(SeawallOperator):
         except ValueError as error:
             raise UsageError(str(error)) from None
         view, report = site.view(self.run)
-        known = read_proofs(site.coordination.store, view)
+        known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
         places = []
         for name in [self.store] if self.store else settings.copies:
             try:

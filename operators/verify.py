@@ -101,6 +101,7 @@ class DueCopiesOperator(SeawallOperator):
         from seawall.errors import StoreError
         from seawall.protect.fill import has_copy
         from seawall.verify.certify import read_proofs
+        from seawall.verify.chain_cache import ChainCache
         from seawall.verify.due import copies_due
         from seawall.verify.levels import Level
 
@@ -116,7 +117,7 @@ class DueCopiesOperator(SeawallOperator):
                 silent[name] = error
             else:
                 names[place.id] = name
-        proofs = read_proofs(site.coordination.store, view).proofs
+        proofs = read_proofs(site.coordination.store, view, cache=ChainCache(site.state)).proofs
         due = copies_due(view.state, commit, proofs, whole, site.clock.now(), site.config.verify.policy(), Level.L0, timedelta(0))
         return [names[store] for store in due]
 
@@ -238,6 +239,7 @@ class CertifyOperator(SeawallOperator):
         return signed
 
     def _certify(self, site: "AirflowSite", run: str, results: list[dict[str, Any]]) -> dict[str, Any]:
+        from seawall.verify.chain_cache import ChainCache
         from seawall.verify.found import certify_once, read_found
         from seawall.verify.mirror_proofs import spread
         from seawall.verify.parts import combine, read_part
@@ -249,7 +251,8 @@ class CertifyOperator(SeawallOperator):
         proofs += combine([read_part(result["part"], run, resolve) for result in results if "part" in result])
         if not proofs:
             return {"run": run, "proofs": 0, "copies": []}
-        view = certify_once(site.coordination.store, view, proofs, site.signing_key("verifier"), site.clock)
+        cache = ChainCache(site.state)
+        view = certify_once(site.coordination.store, view, proofs, site.signing_key("verifier"), site.clock, cache)
         site.remember(view)
         for name, why in spread(site.coordination.store, view, site.mirrors(run)).items():
             self.log.warning("the mirror in %s is behind: %s", name, why)

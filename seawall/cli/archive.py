@@ -33,6 +33,7 @@ def archive(
     from seawall.protect.archive import archive as bring
     from seawall.protect.archive import choose_for_archive, label_of
     from seawall.verify.certify import read_proofs
+    from seawall.verify.chain_cache import ChainCache
     from seawall.verify.levels import Level
 
     site = Site(find_config(config))
@@ -41,7 +42,7 @@ def archive(
     target, sources = archive_places(site, run)
     view, _ = site.view(run)
     required = Level.parse(settings.required_level)
-    known = read_proofs(site.coordination.store, view)
+    known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
     commit = choose_for_archive(view.state, known.proofs, site.clock.now(), site.config.verify.policy(), required)
     if dry_run:
         said = {"run": run, "status": "dry-run", "step": commit.step, "sealing": commit.sealing, "label": label_of(commit)}

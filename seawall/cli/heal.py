@@ -77,9 +77,10 @@ def _commits(site: "Site", view: "LogView", step: int | None) -> "list[CommitRec
 def _failed(site: "Site", view: "LogView") -> set[str]:
     """Sealings of which a copy's failure stands."""
     from seawall.verify.certify import read_proofs
+    from seawall.verify.chain_cache import ChainCache
     from seawall.verify.recovery import copy_states
 
-    known = read_proofs(site.coordination.store, view)
+    known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
     now, policy = site.clock.now(), site.config.verify.policy()
     suspects = {proof.sealing for proof in known.failures if proof.sealing in view.state.commits}
     states = {
