@@ -57,8 +57,9 @@ class _SeawallNotifier(BaseNotifier):
                 self.log.error("%s was not told: %s", delivery.receiver, delivery.error)
 
     def about(self, context: Context) -> str:
-        """The training run; empty for a task that is about none, or about all."""
-        return self.run or str(getattr(context.get("task"), "run", None) or "")
+        """The training run; empty for a task that is about none, or about all, and for a whole DAG, which gets some task of the run."""
+        task = None if context.get("reason") else context.get("task")
+        return self.run or str(getattr(task, "run", None) or "")
 
     def tell(self, site: "AirflowSite", context: Context) -> "list[Delivery]":
         """Send it."""

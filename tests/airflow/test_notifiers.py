@@ -108,7 +108,8 @@ def test_a_callback_of_a_whole_dag_is_about_the_dag(desk: Desk, manager: Receive
     AlertmanagerNotifier(seawall_config=str(desk.config))(last)
     DingTalkNotifier(seawall_config=str(desk.config))(last)
     other = SimpleNamespace(dag_id="seawall_sync", task_id="commit", run_id="scheduled__2", map_index=-1)
-    AlertmanagerNotifier(resolved=True, seawall_config=str(desk.config))(context(ti=other, reason="success"))
+    its_task = SimpleNamespace(run="{{ params.run }}")
+    AlertmanagerNotifier(resolved=True, seawall_config=str(desk.config))(context(ti=other, task=its_task, reason="success"))
     (first,), (second,) = (request.body for request in manager.requests)
     assert first["labels"] == second["labels"] and "task_id" not in first["labels"]
     assert first["annotations"] == {"summary": "seawall_sync failed", "description": "task_failure at seal"}
