@@ -71,7 +71,7 @@ deps:  ## system packages by apt (asks for root only if one is missing)
 bench: $(STAMP)  ## kernels and codecs beside their peers, seawall beside rclone, restic and sha256sum; minutes
 	$(PY) -m uv pip install --python $(PY) --quiet --no-deps -r bench/requirements.txt
 	$(PY) bench/kernels.py
-	$(PY) bench/codec.py
+	$(PY) bench/archive.py
 	$(PY) bench/sync_vs_rclone.py
 
 constraints: $(STAMP)  ## resolve constraints.txt anew for core, airflow, training, gpu and dev together

@@ -1,6 +1,6 @@
 """What the codecs make of a real checkpoint, in size and CPU time, beside zstd and ZipNN: same bytes, same run.
 
-    python bench/codec.py [--rounds N] [--json FILE]
+    python bench/archive.py [--rounds N] [--json FILE]
 
 The checkpoint (real_checkpoint.py) is float32 weights, both Adam moments and the bf16 weights of one step, 303 MiB in two rank files.
 Everything is packed in memory by one thread, in records of 8 MiB, and unpacked again; the first round compares every byte. `tar | zstd`
