@@ -22,7 +22,7 @@ from tests.alerts.receivers import Receiver, listening
 from tests.protect.command_line import RUN, Desk, new_desk
 from tools.local_airflow import LocalAirflow
 
-DAGS = ("seawall_sync", "seawall_verify", "seawall_restore", "seawall_audit", "seawall_retention")
+DAGS = ("seawall_sync", "seawall_verify", "seawall_restore", "seawall_archive", "seawall_audit", "seawall_retention")
 ENDED = ("success", "failed")
 PATIENCE = 150.0
 """Seconds for one DAG run; each takes 10 to 20 on two cores that have nothing else to do."""

@@ -7,7 +7,14 @@ from airflow.dag_processing.dagbag import DagBag
 from seawall.cli.airflow import dag_folder
 from tests.protect.command_line import seawall
 
-NAMES = ["seawall_audit.py", "seawall_restore.py", "seawall_retention.py", "seawall_sync.py", "seawall_verify.py"]
+NAMES = [
+    "seawall_archive.py",
+    "seawall_audit.py",
+    "seawall_restore.py",
+    "seawall_retention.py",
+    "seawall_sync.py",
+    "seawall_verify.py",
+]
 
 
 def test_the_files_that_are_written_load(tmp_path: Path) -> None:

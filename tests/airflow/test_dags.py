@@ -20,7 +20,7 @@ from airflow.timetables.base import TimeRestriction
 from seawall.operators.window import window
 from tests.airflow.conftest import CHECKOUT
 
-DAGS = ("seawall_audit", "seawall_restore", "seawall_retention", "seawall_sync", "seawall_verify")
+DAGS = ("seawall_archive", "seawall_audit", "seawall_restore", "seawall_retention", "seawall_sync", "seawall_verify")
 
 
 def load(folder: Path) -> DagBag:
@@ -76,12 +76,17 @@ def test_every_task_is_tried_again_and_ends(bag: DagBag) -> None:
 
 ROLES = {
     "seawall_sync": "writer",
+    "seawall_archive": "writer",
     "seawall_verify": "verifier",
     "seawall_audit": "verifier",
     "seawall_retention": "operator",
     "seawall_restore": "restorer",
 }
-OF_ANOTHER = {"mend.heal": "writer"}
+OF_ANOTHER = {
+    ("seawall_verify", "mend.heal"): "writer",
+    ("seawall_archive", "verify"): "verifier",
+    ("seawall_archive", "sign"): "verifier",
+}
 """Tasks that need another key than the rest of their DAG."""
 
 
@@ -90,7 +95,7 @@ def test_pools_and_queues_follow_the_configuration(role: str, monkeypatch: pytes
     monkeypatch.setenv(f"AIRFLOW__SEAWALL__{role.upper()}_POOL", f"seawall_{role}")
     monkeypatch.setenv(f"AIRFLOW__SEAWALL__{role.upper()}_QUEUE", f"{role}s")
     for task in tasks(load(CHECKOUT / "dags")):
-        own = OF_ANOTHER.get(task.task_id, ROLES[task.dag_id]) == role
+        own = OF_ANOTHER.get((task.dag_id, task.task_id), ROLES[task.dag_id]) == role
         assert (task.pool == f"seawall_{role}", task.queue == f"{role}s") == (own, own), (task.dag_id, task.task_id)
 
 
