@@ -3,6 +3,7 @@
 One file, because all of it shares one Airflow, which takes the longest of it to start.
 """
 
+import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,11 @@ def sealed(instance: Instance) -> int:
 def acting_runs(instance: Instance) -> int:
     """How many runs there are that may have written something."""
     return sum(run["run_type"] != "backfill" for dag in DAGS for run in instance.runs(dag))
+
+
+def told_of_backfills(instance: Instance) -> list[object]:
+    """Alerts that a backfill sent. Those of other runs may come late: a DAG's own are sent by the DAG processor when it comes to them."""
+    return [alert for request in instance.told.requests for alert in request.body if "backfill" in alert.get("generatorURL", "")]
 
 
 def test_what_training_said_while_airflow_was_down_comes_with_its_next_word(instance: Instance) -> None:
@@ -129,6 +135,8 @@ def test_a_dag_run_that_fails_is_told(instance: Instance) -> None:
     instance.failures.add(run)
     assert instance.await_run("seawall_sync", run) == "failed"
     instance.wait("alert", lambda: True in instance.alerts("SeawallTaskFailed", dag_id="seawall_sync"))
+    labels = [alert["labels"] for request in instance.told.requests for alert in request.body]
+    assert len({json.dumps(each, sort_keys=True) for each in labels if each.get("dag_id") == "seawall_sync"}) == 1, "its end is its own"
     instance.await_quiet()
     assert instance.await_run("seawall_sync", instance.trigger("seawall_sync", run=RUN)) == "success"
     instance.wait("end of the alert", lambda: not instance.alerts("SeawallTaskFailed", dag_id="seawall_sync")[-1])
@@ -171,9 +179,11 @@ def test_days_that_are_filled_in_give_the_reports_that_they_gave_themselves(inst
     # As if Airflow had not run on these days, but for the last: its report is there, and has to be the same.
     for day in range(days - 1):
         past.report_path(day).unlink()
-    told, others = len(instance.told.requests), acting_runs(instance)
-    asked = {"from_date": f"{FIRST_DAY:%Y-%m-%dT%H:%M:%SZ}", "to_date": f"{FIRST_DAY + days * DAY:%Y-%m-%dT%H:%M:%SZ}"}
-    backfill = instance.post("/backfills", dag_id="seawall_audit", max_active_runs=3, dag_run_conf={"run": past.run}, **asked)
+    others = acting_runs(instance)
+    dates = {"from_date": f"{FIRST_DAY:%Y-%m-%dT%H:%M:%SZ}", "to_date": f"{FIRST_DAY + days * DAY:%Y-%m-%dT%H:%M:%SZ}"}
+    # The dates may have been filled in for another run already; their DAG runs are then used again.
+    asked = {"max_active_runs": 3, "reprocess_behavior": "completed", "dag_run_conf": {"run": past.run}}
+    backfill = instance.post("/backfills", dag_id="seawall_audit", **dates, **asked)
     instance.await_backfill(backfill["id"], 60 + 30 * days)
     filled = [run for run in instance.runs("seawall_audit", "backfill") if run["conf"] == {"run": past.run}]
     assert [run["state"] for run in filled] == ["success"] * days
@@ -181,15 +191,15 @@ def test_days_that_are_filled_in_give_the_reports_that_they_gave_themselves(inst
         assert instance.tasks("seawall_audit", run["dag_run_id"]) == {"runs": ["success"], "report": ["success"], "failed": ["skipped"]}
     for day, raw in reports.items():
         assert past.report_path(day).read_bytes() == raw
-    # The clock may have struck meanwhile; then a scheduled run may have told something, or proved a copy.
+    # The clock may have struck meanwhile; then a scheduled run may have proved a copy.
     if acting_runs(instance) == others:
         assert instance.desk.stored() == listed, "nothing moved"
-        assert len(instance.told.requests) == told, "nobody was told"
+    assert told_of_backfills(instance) == []
 
 
 def test_filling_in_the_past_of_what_acts_does_nothing(instance: Instance) -> None:
     instance.await_quiet()
-    before, told, others = instance.desk.stored(), len(instance.told.requests), acting_runs(instance)
+    before, others = instance.desk.stored(), acting_runs(instance)
     past = {"from_date": "2025-03-01T00:00:00Z", "to_date": "2025-03-01T23:00:00Z"}
     dags = ("seawall_verify", "seawall_retention")
     for backfill in [instance.post("/backfills", dag_id=dag, max_active_runs=1, **past) for dag in dags]:
@@ -199,7 +209,8 @@ def test_filling_in_the_past_of_what_acts_does_nothing(instance: Instance) -> No
         assert filled["state"] == "success"
         assert instance.tasks(dag, filled["dag_run_id"])["runs"] == ["skipped"]
     if acting_runs(instance) == others:
-        assert (instance.desk.stored(), len(instance.told.requests)) == (before, told)
+        assert instance.desk.stored() == before
+    assert told_of_backfills(instance) == []
 
 
 def test_the_plugin_asks_who_it_is(instance: Instance) -> None:
