@@ -154,7 +154,7 @@ class S3Session:
 
     def _remake(self) -> None:
         """Read the settings anew; a client only where there was one, or nothing goes without."""
-        self._loaded = None
+        self._loaded = self._credentials = None
         if self.in_path and self._client is None:
             self._settings()
         else:
@@ -205,7 +205,8 @@ class S3Session:
         try:
             session = Session(profile=self._profile)
             if self._keys is not None:
-                keys = self._keys()
+                # What signs already is not asked for again when a client is needed, too.
+                keys = self._credentials if isinstance(self._credentials, AwsKeys) else self._keys()
                 session.set_credentials(keys.access_key_id, keys.secret_access_key, keys.session_token)
             self._credentials = session.get_credentials()
             self.certificates = session.get_config_variable("ca_bundle") or None
