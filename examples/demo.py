@@ -3,9 +3,10 @@
     make demo          (or: python examples/demo.py; KEEP=1 leaves everything running at the end)
 
 A small transformer trains and tells Airflow about every checkpoint. The DAGs take each one to two stores and prove it. A bit of one
-stored record is flipped: the matrix DAG finds it, heals the copy from the other store and proves it again. Then the training process is
-killed and its folder deleted. The restore DAG rebuilds the newest proved checkpoint, training goes on from it, and its losses are compared,
-bit for bit, with those of a run that was never interrupted. Exits 0 only if all of it held.
+stored record is flipped: the matrix DAG finds it, heals the copy from the other store and proves it again. The archive DAG copies what is
+proved into a third store, locked against deletion, and reads it back. Then the training process is killed and its folder deleted. The
+restore DAG rebuilds the newest proved checkpoint, training goes on from it, and its losses are compared, bit for bit, with those of a
+run that was never interrupted. Exits 0 only if all of it held.
 """
 
 import contextlib
@@ -34,6 +35,8 @@ from tools.local_airflow import LocalAirflow
 
 HERE = Path(__file__).resolve().parent
 RUN = "demo"
+ARCHIVE = "archive"
+"""The store that a sync leaves alone."""
 SAVE_EVERY = 30
 MODEL = ["--width", "192", "--layers", "6", "--context", "128", "--batch", "16", "--text-bytes", "2000000", "--deterministic"]
 """2.8 million parameters: with AdamW's moments 33 MiB a checkpoint, and a step of a third of a second on one core."""
@@ -55,6 +58,8 @@ class Story:
     facts: dict[str, Any] = field(default_factory=dict)
     matrix: str = ""
     """At the end, as a table."""
+    score: str = ""
+    """Of the archived checkpoint, digit by digit."""
 
     @property
     def seconds(self) -> float:
@@ -133,10 +138,12 @@ def prepare(folder: Path, server: SeaweedFS) -> Path:
     )
     os.environ.pop("AWS_SESSION_TOKEN", None)
     server.create_bucket("checkpoints")
+    server.create_bucket("archive", lock=True)
     site = folder / "site"
     (folder / "checkpoints").mkdir()
     program = str(Path(sys.executable).parent / "seawall")
     stores = ["--store", "a=s3://checkpoints/seawall", "--endpoint", f"a={server.endpoint}", "--store", f"c=file://{folder}/site-c"]
+    stores += ["--store", f"{ARCHIVE}=s3://archive/seawall", "--endpoint", f"{ARCHIVE}={server.endpoint}"]
     for words in (
         [program, "init", "--folder", str(site), *stores, "--json"],
         [program, "run", "open", RUN, "--path", str(folder / "checkpoints"), "--config", str(site / "seawall.toml"), "--json"],
@@ -144,6 +151,14 @@ def prepare(folder: Path, server: SeaweedFS) -> Path:
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode:
             raise DemoFailedError(done.stdout + done.stderr)
+    config = site / "seawall.toml"
+    text = config.read_text()
+    more = {f"[stores.{ARCHIVE}]": "lock_days = 1", f'copies = ["a", "c", "{ARCHIVE}"]': f'archive = "{ARCHIVE}"'}
+    for line, then in more.items():
+        if text.count(line) != 1:
+            raise DemoFailedError(f"{config} should have the line {line}:\n{text}")
+        text = text.replace(line, f"{line}\n{then}")
+    config.write_text(text)
     return site
 
 
@@ -153,7 +168,7 @@ def proved_step(site: Path) -> dict[str, Any] | None:
     return point if isinstance(point, dict) else None
 
 
-DAGS = ("seawall_sync", "seawall_verify", "seawall_restore")
+DAGS = ("seawall_sync", "seawall_verify", "seawall_archive", "seawall_restore")
 
 
 def wake(airflow: LocalAirflow) -> None:
@@ -214,6 +229,17 @@ def heal_by_dag(airflow: LocalAirflow, site: Path, folder: Path, step: int, stor
     story.tell("the matrix DAG has found the damaged record, healed the copy from store a and proved it again")
 
 
+def archive_by_dag(airflow: LocalAirflow, site: Path, story: Story) -> int:
+    """The newest proved checkpoint goes into the archive, sealed as it is, and is read back there; its step."""
+    run_dag(airflow, "seawall_archive", story)
+    rows = seawall(site, "copies", RUN)["checkpoints"]
+    archived = [row["step"] for row in rows if row["copies"][ARCHIVE]["level"] is not None]
+    if len(archived) != 1:
+        raise DemoFailedError(f"the archive should hold one proved copy, and holds {len(archived)}")
+    story.tell(f"the archive DAG has copied step {archived[0]} into store {ARCHIVE}, sealed as it is, locked it and proved it there")
+    return int(archived[0])
+
+
 def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path, LocalAirflow]:
     """The whole story; raises :class:`DemoFailedError` when something does not hold."""
     server = stack.enter_context(SeaweedFS(folder / "s3"))
@@ -237,6 +263,7 @@ def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path,
     point = wait_for("proved checkpoint", lambda: proved_step(site), story, training, every=2)
     story.tell(f"the verify DAG has proved step {point['step']} to {point['level']}")
     heal_by_dag(airflow, site, folder, point["step"], story)
+    archived = archive_by_dag(airflow, site, story)
 
     training.kill()
     killed_at = datetime.now(UTC)
@@ -265,6 +292,7 @@ def play(folder: Path, story: Story, stack: contextlib.ExitStack) -> tuple[Path,
     story.tell(f"its next {COMPARED_STEPS} losses are those of a run that was never interrupted, bit for bit")
     story.facts = facts(point, done, killed_at, back_at - lost_at, restored)
     story.matrix = matrix(site)
+    story.score = command_line(site, "score", RUN, "--step", str(archived)).stdout
     return site, airflow
 
 
@@ -330,6 +358,7 @@ def show(story: Story, path: Path) -> None:
     for at, what in story.events:
         print(f"  {at:6.1f} s  {what}")
     print(f"\nEvery copy at the end (seawall matrix {RUN}):\n\n{story.matrix}")
+    print(f"The archived checkpoint's score (seawall score {RUN}):\n\n{story.score}")
     print(f"report: {path}")
 
 

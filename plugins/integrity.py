@@ -188,7 +188,7 @@ def _score(site: "AirflowSite", warm: WarmRun) -> dict[str, Any] | None:
     point, ordered = warm.recovery.point, warm.facts.history.ordered
     if not ordered:
         return None
-    return score_document(warm, point.commit if point is not None else ordered[-1], site.run(warm.facts.view.run).primary_zone)
+    return score_document(warm, point.commit if point is not None else ordered[-1], site.run(warm.facts.view.run).training_zone)
 
 
 def _called_for(warm: WarmRun) -> dict[str, Any]:

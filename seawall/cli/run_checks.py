@@ -36,7 +36,7 @@ def _source(site: "Site", run: str) -> Check:
     settings = site.run(run)
     if not site.has_signing_key("writer"):
         return good("source", run, "not needed here: this host does not write")
-    zone = settings.primary_zone or (next(iter(settings.paths)) if len(settings.paths) == 1 else "")
+    zone = settings.training_zone
     if not zone:
         text = f"{len(settings.paths)} paths and no primary_zone"
         return doubtful("source", run, text, f"set primary_zone in [runs.{run}], or name the folder with `seawall sync --path`")

@@ -34,7 +34,7 @@ def score(
     for name, why in desk.absent.items():
         warn(f"store {name} does not answer, so its copies do not count: {why}")
     facts = gather(desk, Moment(site.clock.now(), "this host")).facts
-    zone = site.run(run).primary_zone
+    zone = site.run(run).training_zone
     site.close()
     points = sorted((p for p in facts.points if p.kind is Kind.CHECKPOINT), key=lambda p: (p.step, p.order), reverse=True)
     points = [point for point in points if step is None or point.step == step]

@@ -143,10 +143,8 @@ class Site:
     def source_folder(self, run: str) -> Path:
         """Where the run trains now and writes its checkpoints; :class:`UsageError` when the configuration does not tell."""
         settings = self.run(run)
-        if settings.primary_zone:
-            return self.resolve(settings.paths[settings.primary_zone])
-        if len(settings.paths) == 1:
-            return self.resolve(next(iter(settings.paths.values())))
+        if settings.training_zone:
+            return self.resolve(settings.paths[settings.training_zone])
         raise UsageError(
             "the run's folder is not clear", why=f"{len(settings.paths)} paths and no primary_zone", do="set primary_zone, or use --path"
         )

@@ -55,6 +55,11 @@ class RunSettings(BaseModel):
         return self
 
     @property
+    def training_zone(self) -> str:
+        """Where the run trains now: the primary zone, or that of the only path; empty where neither tells."""
+        return self.primary_zone or (next(iter(self.paths)) if len(self.paths) == 1 else "")
+
+    @property
     def synced(self) -> tuple[str, ...]:
         """Stores that a sync fills."""
         return tuple(name for name in self.copies if name != self.archive)
