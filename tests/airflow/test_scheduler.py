@@ -175,11 +175,16 @@ def test_days_that_are_filled_in_give_the_reports_that_they_gave_themselves(inst
     past = Past(instance.desk, f"past-{days}")
     past.begin()
     reports = past.live(days)
-    listed = instance.desk.stored()
+    past.end()
+
+    def stored() -> dict[str, bytes]:
+        # Of this run alone: the other one may be synced and proved meanwhile.
+        return {name: raw for name, raw in instance.desk.stored().items() if f"/runs/{past.run}/" in name}
+
+    listed = stored()
     # As if Airflow had not run on these days, but for the last: its report is there, and has to be the same.
     for day in range(days - 1):
         past.report_path(day).unlink()
-    others = acting_runs(instance)
     dates = {"from_date": f"{FIRST_DAY:%Y-%m-%dT%H:%M:%SZ}", "to_date": f"{FIRST_DAY + days * DAY:%Y-%m-%dT%H:%M:%SZ}"}
     # The dates may have been filled in for another run already; their DAG runs are then used again.
     asked = {"max_active_runs": 3, "reprocess_behavior": "completed", "dag_run_conf": {"run": past.run}}
@@ -191,9 +196,7 @@ def test_days_that_are_filled_in_give_the_reports_that_they_gave_themselves(inst
         assert instance.tasks("seawall_audit", run["dag_run_id"]) == {"runs": ["success"], "report": ["success"], "failed": ["skipped"]}
     for day, raw in reports.items():
         assert past.report_path(day).read_bytes() == raw
-    # The clock may have struck meanwhile; then a scheduled run may have proved a copy.
-    if acting_runs(instance) == others:
-        assert instance.desk.stored() == listed, "nothing moved"
+    assert stored() == listed, "nothing moved"
     assert told_of_backfills(instance) == []
 
 
