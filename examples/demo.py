@@ -111,10 +111,8 @@ def seawall(site: Path, *arguments: str) -> dict[str, Any]:
 
 
 def command_line(site: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """One command, whatever comes of it."""
-    program = Path(sys.executable).parent / "seawall"
-    words = [str(program), *arguments, "--config", str(site / "seawall.toml")]
-    # Wide enough for the matrix, whatever the terminal.
+    """One command, whatever comes of it. Its lines are wide enough for the matrix."""
+    words = [str(Path(sys.executable).parent / "seawall"), *arguments, "--config", str(site / "seawall.toml")]
     return subprocess.run(words, capture_output=True, text=True, env={**os.environ, "COLUMNS": "120"})
 
 
@@ -197,34 +195,27 @@ def run_dag(airflow: LocalAirflow, dag: str, story: Story, **conf: object) -> st
     return run_id
 
 
-def damage(site: Path, folder: Path, step: int) -> Path:
-    """Flip one bit in the middle of the largest file of a checkpoint's copy in store c."""
-    rows = seawall(site, "copies", RUN)["checkpoints"]
-    sealing = next(row["sealing"] for row in rows if row["step"] == step)
+def damage(site: Path, folder: Path, step: int) -> tuple[Path, bytes]:
+    """Flip one bit in the middle of the largest file of a checkpoint's copy in store c; the file, and what it was."""
+    sealing = next(row["sealing"] for row in seawall(site, "copies", RUN)["checkpoints"] if row["step"] == step)
     path = max((folder / "site-c" / "runs" / RUN / "sealings" / sealing).glob("file-*.sea"), key=lambda path: path.stat().st_size)
-    with path.open("r+b") as file:
-        middle = path.stat().st_size // 2
-        file.seek(middle)
-        (byte,) = file.read(1)
-        file.seek(middle)
-        file.write(bytes([byte ^ 1]))
-    return path
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    path.chmod(0o600)
+    path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    return path, whole
 
 
 def heal_by_dag(airflow: LocalAirflow, site: Path, folder: Path, step: int, story: Story) -> None:
     """A bit flips in a stored record. The matrix DAG has to find it, mend it from the other store, and prove it again."""
-    path = folder / "site-c"
-    before = {found: found.read_bytes() for found in path.rglob("file-*.sea")}
-    hurt = damage(site, folder, step)
-    if hurt.read_bytes() == before[hurt]:
-        raise DemoFailedError("nothing was damaged")
+    hurt, whole = damage(site, folder, step)
     story.tell(f"a bit of {hurt.name} of step {step} in store c is flipped")
     run_id = run_dag(airflow, "seawall_verify", story, step=str(step))
     tasks = airflow.request("GET", f"/api/v2/dags/seawall_verify/dagRuns/{run_id}/taskInstances?limit=100")["task_instances"]
     states = {task["task_id"]: task["state"] for task in tasks}
     if {states.get(f"mend.{task}") for task in ("heal", "prove", "sign")} != {"success"}:
         raise DemoFailedError(f"the damage was not found, or not mended: {states}")
-    if hurt.read_bytes() != before[hurt]:
+    if hurt.read_bytes() != whole:
         raise DemoFailedError("the healed object is not the one that was stored")
     story.tell("the matrix DAG has found the damaged record, healed the copy from store a and proved it again")
 
