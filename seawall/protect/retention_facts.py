@@ -71,6 +71,8 @@ class Point:
     """Sealing that it is a difference to; empty for a whole one."""
     keys: bool | None = None
     """Whether a live key opens it; None when nobody knows."""
+    archived: bool = False
+    """Whether it has a label of the archive."""
     resumed: bool = False
     """Training was resumed from it once (L5), and nothing has failed since."""
 

@@ -13,6 +13,7 @@ from seawall.log.entries import entry_key
 from seawall.log.floor import Freshness, FreshnessReport
 from seawall.log.read import LogView
 from seawall.log.state import CommitRecord
+from seawall.protect.archive import archived_steps
 from seawall.protect.place import Place
 from seawall.protect.retention_clock import Moment, decisive_moment, has_clock
 from seawall.protect.retention_facts import Copy, Kind, Point, RunFacts, Site
@@ -77,9 +78,10 @@ def gather(desk: Desk, moment: Moment | None = None) -> Gathered:
     known = read_proofs(desk.coordination.store, view)
     there = {place.id: set(place.store.list_folders(f"runs/{desk.run}/sealings/")) for place in desk.places}
     by_sealing = _grouped(known)
+    archived = archived_steps(desk.coordination.store, desk.run)
     losses = desk.losses(view) if to_delete and desk.settings.keep_best else {}
     points = [
-        _committed(desk, view, commit, kind, by_sealing.get(commit.sealing, []), there, moment.now, losses)
+        _committed(desk, view, commit, kind, by_sealing.get(commit.sealing, []), there, moment.now, losses, archived)
         for kind, commits in ((Kind.CHECKPOINT, state.commits), (Kind.ORPHAN, state.orphans))
         for commit in commits.values()
     ]
@@ -154,6 +156,7 @@ def _committed(
     there: Mapping[str, set[str]],
     now: datetime,
     losses: Mapping[str, float],
+    archived: frozenset[int],
 ) -> Point:
     state = view.state
     about = [proof for proof in proofs if proof.manifest == commit.manifest]
@@ -177,6 +180,7 @@ def _committed(
         written_off=commit.sealing in state.written_off,
         loss=losses.get(commit.sealing),
         keys=_keys(about, desk.live_keys, best),
+        archived=kind is Kind.CHECKPOINT and commit.step in archived,
         resumed=_resumed(about),
     )
 

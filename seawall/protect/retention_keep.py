@@ -98,6 +98,7 @@ def choose_kept(facts: RunFacts, policy: RetentionSettings) -> Kept:
     for sealing, why in still.items():
         kept.add(by_sealing[sealing], f"frozen until it is healed or written off: {why}")
     _last(usable, sound, policy, kept)
+    _archived(usable, sound, policy, kept)
     _by_time(usable, sound, facts, policy, kept)
     _best(usable, sound, policy, kept)
     _steps(checkpoints, sound, policy, kept)
@@ -121,6 +122,18 @@ def _last(usable: list[Point], sound: set[str], policy: RetentionSettings, kept:
             kept.add(point, f"one of the last {policy.keep_last}", protected=True)
         else:
             kept.add(point, "not proved well enough to count, and nothing newer makes up for it")
+
+
+def _archived(usable: list[Point], sound: set[str], policy: RetentionSettings, kept: Kept) -> None:
+    counted = 0
+    for point in (point for point in usable if point.archived):
+        if counted == policy.keep_archived:
+            return
+        if point.sealing in sound:
+            counted += 1
+            kept.add(point, f"one of the last {policy.keep_archived} in the archive", protected=True)
+        else:
+            kept.add(point, "archived, and not proved well enough to count")
 
 
 def _time(point: Point, facts: RunFacts) -> datetime | None:

@@ -22,6 +22,8 @@ class RetentionSettings(BaseModel):
     """Months, likewise."""
     keep_best: int = Field(default=1, ge=0)
     """Checkpoints of the lowest recorded loss that are kept; none where no loss is known."""
+    keep_archived: int = Field(default=7, ge=0)
+    """Newest proved checkpoints that were archived and are kept, in the archive and elsewhere: a week of daily archives."""
     protect_steps: tuple[int, ...] = ()
     """Steps that are never deleted, whatever their age."""
     min_copies: int = Field(default=2, ge=2)

@@ -83,7 +83,7 @@ def _policy(text: str) -> RetentionSettings:
 def _point(row: dict[str, str], stores: list[str], order: int) -> Point:
     marks = [mark.strip() for mark in row.get("facts", "").split(",") if mark.strip()]
     named = dict(mark.split("=") for mark in marks if "=" in mark)
-    known = {"quarantined", "written-off", "orphan", "unfinished", "no keys", "keys unknown", "L5 once"}
+    known = {"quarantined", "written-off", "orphan", "unfinished", "no keys", "keys unknown", "L5 once", "archived"}
     assert {mark for mark in marks if "=" not in mark} <= known, marks
     kind = Kind.ORPHAN if "orphan" in marks else Kind.UNFINISHED if "unfinished" in marks else Kind.CHECKPOINT
     return Point(
@@ -98,6 +98,7 @@ def _point(row: dict[str, str], stores: list[str], order: int) -> Point:
         loss=float(named["loss"]) if "loss" in named else None,
         base=f"s{named['base']}" if "base" in named else "",
         keys=None if "keys unknown" in marks else "no keys" not in marks,
+        archived="archived" in marks,
         resumed="L5 once" in marks,
     )
 
