@@ -49,6 +49,8 @@ class JudgedRun:
     """Those of the run's stores that answered."""
     gaps: dict[str, str] = field(default_factory=dict)
     """Verifiers of whose proofs some are missing, and why."""
+    silent: dict[str, str] = field(default_factory=dict)
+    """Stores of the run that did not answer, by name, and why. The matrix has no row of them."""
 
 
 def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> JudgedRun:
@@ -57,10 +59,12 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
     view, report = site.view(run)
     known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
     places = []
+    silent = {}
     for name in settings.copies:
         try:
             places.append(site.place(name))
         except (StoreError, CorruptError) as error:
+            silent[name] = str(error)
             on_problem(f"store {name} is not asked: {error}")
     stores = [store_facts(site, run, place.name, place.id) for place in places]
     now = site.clock.now()
@@ -80,7 +84,7 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
     if newest is not None:
         about = [proof for proof in known.proofs if (proof.sealing, proof.manifest) == (newest.sealing, newest.manifest)]
         copies = copy_states(newest.sealing, about, now, policy.ages)
-    return JudgedRun(view, report, judge(facts, now, policy), recovery, copies, tuple(places), gaps)
+    return JudgedRun(view, report, judge(facts, now, policy), recovery, copies, tuple(places), gaps, silent)
 
 
 def received_now(

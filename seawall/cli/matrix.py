@@ -30,7 +30,7 @@ def matrix(
 ) -> int:
     """Judge every copy from log and proofs: file, structure, timeliness, chain, values, lock, key. Reads no copies.
 
-    Exit 4 when a cell failed or is suspect, 3 when one is stale or unknown, or a copy is late; 0 when all are ok.
+    Exit 4 when a cell failed or is suspect, 3 when one is stale or unknown, a copy is late, or a store does not answer; 0 when all are ok.
     """
     from seawall.cli.config import find_config
     from seawall.cli.site import Site
@@ -39,34 +39,38 @@ def matrix(
     moment = None if at is None else _moment(at)
     site = Site(find_config(config))
     site.run(run)
-    judged = _judged(site, run, moment)
+    judged, silent = _judged(site, run, moment)
     site.close()
     rows = _chosen(judged.rows, step, every)
     shown = {(row.sealing, row.store.id) for row in rows}
-    code = _code(judged, rows)
+    code = _code(judged, rows) or (IncompleteError.exit_code if silent else 0)
     calls = [call for call in responses(judged) if not call.sealing or any((call.sealing, store) in shown for store in call.stores)]
     if json:
-        emit(_document(judged, rows, calls, code))
+        emit({**_document(judged, rows, calls, code), "silent": silent})
         return code
     _show(judged, rows, len(judged.rows) - len(rows) if step is None else 0)
     _show_calls(judged, calls)
+    for name in silent:
+        say(f"store {name} did not answer: of its copies nothing is known now")
     return code
 
 
 def _moment(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
-    except ValueError as error:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise UsageError("this is no moment", where=text, why=str(error), do="write 2026-11-29 or 2026-11-29T03:00:00Z") from None
-    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
-def _judged(site: "Site", run: str, moment: datetime | None) -> "Matrix":
+def _judged(site: "Site", run: str, moment: datetime | None) -> "tuple[Matrix, dict[str, str]]":
+    """The matrix, and the stores that it has no row of because they did not answer, with the reason."""
     if moment is None:
         from seawall.cli.judged_run import judged_run
 
-        return judged_run(site, run, warn).matrix
-    return _known_then(site, run, moment)
+        found = judged_run(site, run, warn)
+        return found.matrix, found.silent
+    return _known_then(site, run, moment), {}
 
 
 def _known_then(site: "Site", run: str, moment: datetime) -> "Matrix":

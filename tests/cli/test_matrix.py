@@ -59,6 +59,20 @@ def test_a_damaged_copy_fails_and_says_where_it_can_be_healed_from(site: DemoSit
     assert "heal from c: step 100 in a" in shown.out and "file-0.sea" in shown.out
 
 
+def test_a_store_that_does_not_answer_is_not_ok(site: DemoSite) -> None:
+    """Its rows are not there, and what is left of the table is green."""
+    site.commit(100)
+    site.good("verify", "gpt")
+    (site.folder / "a").rename(site.folder / "unmounted")
+    said = site("matrix", "gpt", "--json")
+    assert said.code == said.document["exit_code"] == 3
+    assert {copy["store"] for copy in said.document["copies"]} == {"c"} and set(cells(said.document, "c").values()) == {"ok"}
+    assert "is not there" in said.document["silent"]["a"] and "store a did not answer" in site("matrix", "gpt").out
+    (site.folder / "unmounted").rename(site.folder / "a")
+    back = site("matrix", "gpt", "--json")
+    assert back.code == 0 and back.document["silent"] == {}
+
+
 def test_no_good_copy_left_is_an_incident(site: DemoSite) -> None:
     sealing = site.commit(100)
     for store in ("a", "c"):
@@ -85,6 +99,7 @@ def test_the_matrix_of_a_moment_is_what_was_known_then(site: DemoSite) -> None:
 def test_options_that_are_no_moment_or_no_checkpoint(site: DemoSite) -> None:
     site.commit(100)
     assert site("matrix", "gpt", "--at", "yesterday").code == 2
+    assert site("matrix", "gpt", "--at", "9999-12-31T23:00:00-23:00").code == 2
     assert site("matrix", "gpt", "--step", "7").code == 2
     assert site("matrix", "unheard-of").code == 2
 
