@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from seawall.cli.checks import Check, bad, doubtful, failure, good
-from seawall.errors import CorruptError, SeawallError, StoreError, TrustError
+from seawall.errors import CorruptError, SeawallError, StoreError, TrustError, UsageError
 
 if TYPE_CHECKING:
     from seawall.cli.site import Site
@@ -30,6 +30,7 @@ def store_checks(site: "Site") -> Iterator[Check]:
         except (StoreError, CorruptError) as error:
             yield failure("store", name, error)
             continue
+        twin = next((other for other, store in seen.items() if store.id == place.id), None)
         seen[name] = KnownStore(settings.url, place.id)
         before = known.get(name)
         if before is not None and before.url == settings.url and before.id != place.id:
@@ -38,6 +39,9 @@ def store_checks(site: "Site") -> Iterator[Check]:
             yield bad("store", name, text, do, TrustError)
         else:
             yield good("store", name, f"{settings.url} is {place.id}")
+        if twin is not None:
+            text = f"it is the same place as store {twin}: what lies there is one copy, whatever is configured"
+            yield bad("own place", name, text, "look for a link or a mount that leads to the other; give each store its own", UsageError)
         try:
             yield _capabilities(site, name, place.store.capabilities)
             yield _clock(site, name, place.store)

@@ -54,6 +54,12 @@ def another_store(site: DemoSite) -> None:
     path.write_bytes((site.folder / "x/seawall.json").read_bytes())
 
 
+def two_names_of_one_place(site: DemoSite) -> None:
+    (site.folder / "a").rename(site.folder / "elsewhere")
+    (site.folder / "a").symlink_to(site.folder / "c")
+    (site.folder / ".state/seawall/stores/ids.json").unlink()  # a host that saw both before notices that one has another id now
+
+
 def open_keyring(site: DemoSite) -> None:
     (site.folder / "keys/keyring.json").chmod(0o640)
 
@@ -111,6 +117,7 @@ def lost_recovery_half(site: DemoSite) -> None:
     [
         (unmounted, 7, ("store", "a")),
         (another_store, 10, ("store", "a")),
+        (two_names_of_one_place, 2, ("own place", "c")),
         (open_keyring, 8, ("keyring", "")),
         (foreign_keyring, 8, ("decryption", "gpt")),
         (open_writer_key, 8, ("signing key", "writer")),
