@@ -34,6 +34,8 @@ class Interval:
             raise UsageError("an audit needs moments with a time zone", where=f"{self.start} to {self.end}", do="write them in UTC, with Z")
         if self.end <= self.start:
             raise UsageError("an interval ends after it begins", where=f"{self.start} to {self.end}")
+        if self.end > datetime.max.replace(tzinfo=UTC) - DELAY:
+            raise UsageError("an interval ends before the calendar does", where=f"{self.start} to {self.end}")
 
     @property
     def name(self) -> str:
@@ -95,13 +97,13 @@ def parse_moment(text: str) -> datetime:
     """A day (its midnight, UTC) or a moment with its zone, as a person types it; :class:`UsageError` for anything else."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError as problem:
+        if len(text) == len("2026-03-01"):
+            return moment.replace(tzinfo=UTC)
+        if moment.tzinfo is None:
+            raise UsageError("a moment needs its time zone", where=text, do="write Z at its end for UTC")
+        return parse_utc(utc_text(moment))
+    except (ValueError, OverflowError) as problem:
         raise UsageError("this is no moment", where=text, why=str(problem), do="write 2026-03-01, or 2026-03-01T06:00:00Z") from None
-    if len(text) == len("2026-03-01"):
-        return moment.replace(tzinfo=UTC)
-    if moment.tzinfo is None:
-        raise UsageError("a moment needs its time zone", where=text, do="write Z at its end for UTC")
-    return parse_utc(utc_text(moment))
 
 
 def audited(start: datetime, end: datetime) -> Interval:

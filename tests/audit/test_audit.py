@@ -200,11 +200,13 @@ def test_terms_are_read_back_strictly() -> None:
 def test_moments_and_intervals_as_people_write_them() -> None:
     assert parse_moment("2025-03-01") == FIRST_DAY
     assert parse_moment("2025-03-01T02:00:00+02:00") == FIRST_DAY
-    for wrong in ("yesterday", "2025-03-01T02:00:00", "2025-13-01"):
+    for wrong in ("yesterday", "2025-03-01T02:00:00", "2025-13-01", "9999-12-31T23:00:00-02:00"):
         with pytest.raises(UsageError):
             parse_moment(wrong)
     with pytest.raises(UsageError):
         Interval(FIRST_DAY, FIRST_DAY)
+    with pytest.raises(UsageError):
+        Interval(FIRST_DAY, parse_moment("9999-12-31T23:59:59Z"))
     assert Interval(FIRST_DAY, FIRST_DAY + DAY).name == "2025-03-01T00-00-00Z"
     assert Interval(FIRST_DAY + timedelta(microseconds=7), FIRST_DAY + DAY).name == "2025-03-01T00-00-00.000007Z_2025-03-02T00-00-00Z"
     assert Interval(FIRST_DAY, FIRST_DAY + 2 * DAY).name == "2025-03-01T00-00-00Z_2025-03-03T00-00-00Z"
