@@ -70,6 +70,9 @@ def structure_cell(copy: CopyFacts, now: datetime, policy: MatrixPolicy) -> Cell
 def timeliness_cell(copy: CopyFacts, now: datetime, policy: MatrixPolicy) -> Cell:
     """Whether the copy was there in time, or is late by now."""
     arrival, limit = copy.arrival, timedelta(minutes=policy.thresholds.late_minutes)
+    if arrival.whole_at is not None and arrival.missing:
+        why = "it was whole once, and the store says now that it has no receipt of it"
+        return Cell(Verdict.UNKNOWN, why, Response.PROVE, {}, now)
     if arrival.whole_at is not None:
         delay = max(arrival.whole_at - arrival.due_from, timedelta(0))
         late = f", later than {policy.thresholds.late_minutes} minutes" if delay > limit else ""

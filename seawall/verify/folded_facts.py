@@ -195,13 +195,14 @@ def _copies(
 
 def _arrival(commit: CommitRecord, store: str, own: Sequence[Proof], received: Received | None) -> Arrival:
     due = parse_utc(commit.stored_at or commit.at)
+    gone = received is not None and not received.there
     if store == commit.store:
-        return Arrival(due, due, False)
+        return Arrival(due, due, gone)
     if received is not None and received.whole_at is not None:
         return Arrival(due, received.whole_at, False)
     for proof in own:
         if proof.result == OK:
-            return Arrival(due, moment_of(proof.evidence, evidence.WHOLE_AT) or parse_utc(proof.at), False)
+            return Arrival(due, moment_of(proof.evidence, evidence.WHOLE_AT) or parse_utc(proof.at), gone)
     if received is None:
         return Arrival(due)
     # A store without a clock still has a receipt: the copy is there, since when nobody knows.

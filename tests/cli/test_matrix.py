@@ -1,5 +1,6 @@
 """`seawall matrix` and `seawall verify --due` as a person uses them, over real copies."""
 
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,21 @@ def test_a_store_that_does_not_answer_is_not_ok(site: DemoSite) -> None:
     (site.folder / "unmounted").rename(site.folder / "a")
     back = site("matrix", "gpt", "--json")
     assert back.code == 0 and back.document["silent"] == {}
+
+
+@pytest.mark.parametrize("store", ["a", "c"])
+def test_a_copy_that_was_proved_and_is_gone_now_is_not_ok(site: DemoSite, store: str) -> None:
+    """The proof has not lapsed, but the store was asked just now."""
+    sealing = site.commit(100)
+    site.good("verify", "gpt")
+    shutil.rmtree(site.sealing_folder(store, sealing))
+    said = site("matrix", "gpt", "--json")
+    assert said.code == 3 and cells(said.document, store)["timeliness"] == "unknown"
+    assert [(call["response"], call["stores"]) for call in said.document["calls"]] == [("prove", [store])]
+    site("verify", "gpt")
+    site.good("respond", "gpt")
+    site.good("verify", "gpt")
+    assert site("matrix", "gpt").code == 0
 
 
 def test_no_good_copy_left_is_an_incident(site: DemoSite) -> None:
