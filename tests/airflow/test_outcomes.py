@@ -7,7 +7,13 @@ from seawall import errors
 from seawall.operators.outcomes import airflow_error
 
 SKIPPED = {errors.IncompleteError}
-TRIED_AGAIN = {errors.StoreUnavailableError, errors.StoreAmbiguousError, errors.BusyError}
+TRIED_AGAIN = {
+    errors.StoreUnavailableError,
+    errors.StoreAmbiguousError,
+    errors.BusyError,
+    errors.AlertUnavailableError,
+    errors.AlertAmbiguousError,
+}
 
 
 def all_errors() -> list[type[errors.SeawallError]]:
