@@ -20,6 +20,7 @@ from seawall.errors import (
     ConfigurationError,
     KeyMissingError,
     NoSuchCopyError,
+    NoSuchObjectError,
     ObjectExistsError,
     StoreAmbiguousError,
     StoreError,
@@ -254,9 +255,13 @@ class _Healing:
                 self._target.store.put(key, document.right)
             else:
                 self._target.store.replace(key, document.right, document.version)
-        except (ObjectExistsError, StoreRefusedError, StoreAmbiguousError):
-            # Another heal may have come first; its bytes are these.
-            if self._target.store.get(key) != document.right:
+        except (ObjectExistsError, StoreRefusedError, StoreAmbiguousError) as error:
+            # Another heal may have come first; its bytes are these. Where nothing is there, the refusal is what has to be told.
+            try:
+                there = self._target.store.get(key)
+            except NoSuchObjectError:
+                raise error from None
+            if there != document.right:
                 raise
 
     def _create(self, hurt: HurtObject) -> Stored:

@@ -154,6 +154,15 @@ def test_the_act_is_reserved_and_finished(copies: Copies) -> None:
     assert SMALL in str(record.body["reason"])
 
 
+def test_a_store_that_refuses_a_document_is_quoted(copies: Copies) -> None:
+    """A full store, for one: that the document is not there is what the heal came for."""
+    copies.change("a", "keys-1.json", gone)
+    refusal = StoreRefusedError("the object cannot be written", where="a", why="no room left")
+    copies.site.stores["a"] = FaultyStore(copies.site.stores["a"]).fail("put", refusal, times=None)
+    with pytest.raises(StoreRefusedError, match="no room left"):
+        copies.heal()
+
+
 @pytest.mark.parametrize("rightly", [True, False])
 def test_a_copy_that_somebody_else_replaced_meanwhile_is_left_alone(copies: Copies, rightly: bool) -> None:
     """The version is not the damaged one any more: another heal came first, or somebody put something else there."""
