@@ -42,7 +42,7 @@ class DueCopiesOperator(SeawallOperator):
         from seawall.errors import StoreError
         from seawall.verify.due import newest_commit
 
-        wanted = site.level_to_check(self.level)
+        wanted = site.level_to_check(self.level, self.log.warning)
         view, _ = site.view(self.run)
         newest = newest_commit(view.state)
         if newest is None:

@@ -211,10 +211,10 @@ class Site:
                 found.extend(reversed(Keyring.load(path).keys))
         return found
 
-    def level_to_check(self, text: str | None) -> Level:
+    def level_to_check(self, text: str | None, on_problem: Callable[[str], None] | None = None) -> Level:
         """The level that was asked for, or the highest that this host can check; :class:`UsageError` for what no check gives."""
         if not text:
-            return self.highest_level()
+            return self.highest_level(on_problem)
         try:
             level = Level.parse(text)
         except ValueError as error:
@@ -223,11 +223,18 @@ class Site:
             raise UsageError("L5 is proved by resuming training from a copy", where=text, do="verify up to L4 here")
         return level
 
-    def highest_level(self) -> Level:
-        """The highest level that this host can verify to: without a key that opens sealings, the public ones."""
+    def highest_level(self, on_problem: Callable[[str], None] | None = None) -> Level:
+        """The highest level that this host can verify to: without a key that opens sealings, the public ones.
+
+        ``on_problem`` hears of a keyring that is here and refused. A recovery key that was named must be usable: :class:`KeyMissingError`.
+        """
         try:
             return Level.L4 if self.unwrappers() else Level.L2
-        except KeyMissingError:
+        except KeyMissingError as error:
+            if self._recovery_key is not None:
+                raise
+            if on_problem is not None and self.config.keys.keyring is not None and self.resolve(self.config.keys.keyring.path).exists():
+                on_problem(f"nothing above L2 is checked: {error}")
             return Level.L2
 
     def dingtalk(self) -> "DingTalk | None":

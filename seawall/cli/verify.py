@@ -52,7 +52,7 @@ def verify(
         raise UsageError("--budget is for --due", do="add --due, or name a checkpoint with --step")
     site = Site(find_config(config), recovery_key=recovery_key)
     names = tuple(store or site.run(run).copies)
-    wanted = site.level_to_check(level)
+    wanted = site.level_to_check(level, warn)
     key = None if unsigned else site.signing_key("verifier")
     view, _ = site.view(run)
     unreachable: dict[str, StoreError] = {}

@@ -75,6 +75,18 @@ def test_a_recovery_key_that_is_no_text(site: DemoSite, command: str) -> None:
     assert said.code == 2 and "recovery key" in said.document["what"], said.err
 
 
+def test_a_key_that_is_refused_does_not_lower_the_level_in_silence(site: DemoSite) -> None:
+    site.commit(1)
+    keyring = site.folder / "keys/keyring.json"
+    keyring.chmod(0o644)
+    said = site("verify", "gpt", "--json")
+    assert said.code == 0 and all("L3" not in copy["levels"] for copy in said.document["copies"])
+    assert "nothing above L2 is checked" in said.err and "open to other users" in said.err
+    assert site("verify", "gpt", "--recovery-key", site.folder / "nowhere").code == 8
+    keyring.unlink()  # a host that has no keyring checks what it can
+    assert site("verify", "gpt").err == ""
+
+
 def test_runs_that_are_opened_at_once_are_all_in_the_configuration(site: DemoSite) -> None:
     """Each process reads the file, adds its run and writes it: without a lock the last one wins."""
     site.config.chmod(0o600)
