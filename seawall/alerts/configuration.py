@@ -5,13 +5,16 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from seawall.alerts.alertmanager import Alertmanager
-from seawall.alerts.dingtalk import DingTalk
 from seawall.errors import ConfigurationError, KeyMissingError
+
+if TYPE_CHECKING:
+    from seawall.alerts.alertmanager import Alertmanager
+    from seawall.alerts.dingtalk import DingTalk
 
 WEBHOOK = "SEAWALL_DINGTALK_WEBHOOK"
 SECRET = "SEAWALL_DINGTALK_SECRET"  # pragma: allowlist secret
@@ -43,12 +46,15 @@ class AlertSettings(BaseModel):
         return urls
 
 
-def alertmanagers(settings: AlertSettings, environment: Mapping[str, str] = os.environ) -> tuple[Alertmanager, ...]:
+def alertmanagers(settings: AlertSettings, environment: Mapping[str, str] = os.environ) -> "tuple[Alertmanager, ...]":
     """The configured instances, with the header's value of ``$SEAWALL_ALERTMANAGER_AUTHORIZATION`` where it is set."""
+    # Here, because every command reads this file's settings, and few tell anybody anything.
+    from seawall.alerts.alertmanager import Alertmanager
+
     return tuple(Alertmanager(url, environment.get(AUTHORIZATION, "")) for url in settings.alertmanager)
 
 
-def dingtalk_of_host(settings: AlertSettings, folder: Path, environment: Mapping[str, str] = os.environ) -> DingTalk | None:
+def dingtalk_of_host(settings: AlertSettings, folder: Path, environment: Mapping[str, str] = os.environ) -> "DingTalk | None":
     """The robot of ``$SEAWALL_DINGTALK_WEBHOOK``, else of the configured file (relative to ``folder``), else None.
 
     Raises :class:`KeyMissingError` when the file is not there, :class:`ConfigurationError` when it is not what it should be.
@@ -70,7 +76,7 @@ def dingtalk_of_host(settings: AlertSettings, folder: Path, environment: Mapping
     return checked_robot(document.get("webhook", ""), document.get("secret", ""), str(path))
 
 
-def checked_robot(webhook: str, secret: str, where: str) -> DingTalk:
+def checked_robot(webhook: str, secret: str, where: str) -> "DingTalk":
     """A robot whose address is one. The error names where it came from, never what it is."""
     try:
         parts = urlsplit(webhook)
@@ -81,6 +87,8 @@ def checked_robot(webhook: str, secret: str, where: str) -> DingTalk:
         raise ConfigurationError(
             "this is no robot's webhook", where=where, do="copy it whole from the group's settings, https://…?access_token=…"
         )
+    from seawall.alerts.dingtalk import DingTalk
+
     return DingTalk(webhook, secret)
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from seawall.protect.archive import archived_steps
-
 if TYPE_CHECKING:
     from seawall.cli.site import Site
     from seawall.log.read import LogView
@@ -14,7 +12,12 @@ if TYPE_CHECKING:
 def expected_copies(site: "Site", view: "LogView") -> "Callable[[CommitRecord, str], bool]":
     """Tells of a commit and a store's name whether a copy should be there. The archive's labels are listed once, if it has an archive."""
     archive = site.run(view.run).archive
-    steps = archived_steps(site.coordination.store, view.run) if archive else frozenset()
+    steps: frozenset[int] = frozenset()
+    if archive:
+        # Imported here, because it brings much that most commands have no use for.
+        from seawall.protect.archive import archived_steps
+
+        steps = archived_steps(site.coordination.store, view.run)
 
     def expected(commit: "CommitRecord", name: str) -> bool:
         return name != archive or commit.step in steps

@@ -40,7 +40,6 @@ def verify(
     """
     from seawall.cli.chosen_commits import chosen_commits
     from seawall.cli.config import find_config
-    from seawall.cli.due_copies import due_copies
     from seawall.cli.expected_copies import expected_copies
     from seawall.cli.proof_desk import ProofDesk
     from seawall.cli.site import Site
@@ -58,6 +57,8 @@ def verify(
     unreachable: dict[str, StoreError] = {}
     planned: DueCopies | None = None
     if due:
+        from seawall.cli.due_copies import due_copies
+
         planned = due_copies(site, view, names, wanted, budget, unreachable)
         work = [(reading.commit, planned.names[reading.store], reading.level) for reading in planned.rotation.readings]
         if not json:
