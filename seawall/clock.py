@@ -4,6 +4,9 @@ import time
 from datetime import UTC, datetime
 from typing import Protocol
 
+CENTURY_DAYS = 36_525
+"""The longest age or wait, in days, that a configuration may name: no moment leaves the calendar by it."""
+
 
 class Clock(Protocol):
     """Wall time for information, monotonic time for waiting."""

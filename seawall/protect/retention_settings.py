@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from seawall.clock import CENTURY_DAYS
 from seawall.verify.levels import Level
 
 
@@ -31,18 +32,18 @@ class RetentionSettings(BaseModel):
     With one, the loss of one disk between two verifications is the loss of the checkpoint."""
     min_level: str = "L3"
     """What a copy must be proved to before it counts for that. Below L3 nobody has decrypted it."""
-    detection_days: int = Field(default=7, ge=1)
+    detection_days: int = Field(default=7, ge=1, le=CENTURY_DAYS)
     """How long corrupt training may go unnoticed: one proved checkpoint older than this is always kept. Silent data corruption is found
     after hours to days; with a shorter time every copy left may be of the corrupted weights."""
-    cooling_off_hours: int = Field(default=24, ge=1)
+    cooling_off_hours: int = Field(default=24, ge=1, le=CENTURY_DAYS * 24)
     """Between a plan and its first deletion, by the store's clock: the time that people have to notice a plan that they did not want."""
-    plan_valid_days: int = Field(default=7, ge=1)
+    plan_valid_days: int = Field(default=7, ge=1, le=CENTURY_DAYS)
     """After that a plan is not carried out any more: it was made from facts that nobody remembers."""
-    quarantined_days: int | None = Field(default=None, ge=1)
+    quarantined_days: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
     """Age from which a quarantined checkpoint may go; never without it, because it is evidence."""
-    orphan_days: int | None = Field(default=30, ge=1)
+    orphan_days: int | None = Field(default=30, ge=1, le=CENTURY_DAYS)
     """Age from which the orphans of a closed epoch may go: until then the old primary may be asked what it did."""
-    unfinished_days: int = Field(default=7, ge=1)
+    unfinished_days: int = Field(default=7, ge=1, le=CENTURY_DAYS)
     """Age from which a sealing that nobody committed may go: a sync that is still at work is younger."""
     max_deletions: int = Field(default=500, ge=1)
     """Copies that one plan may delete. A mistake in the rules then shows while most copies are still there."""

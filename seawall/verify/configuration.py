@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from seawall.clock import CENTURY_DAYS
 from seawall.verify.levels import DEFAULT_MAX_AGE_DAYS, AgePolicy, Level
 
 _DEFAULT = {level.name: days for level, days in DEFAULT_MAX_AGE_DAYS.items()}
@@ -14,12 +15,12 @@ class MaxAgeDays(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    L0: int = Field(default=_DEFAULT["L0"], ge=1)
-    L1: int = Field(default=_DEFAULT["L1"], ge=1)
-    L2: int = Field(default=_DEFAULT["L2"], ge=1)
-    L3: int = Field(default=_DEFAULT["L3"], ge=1)
-    L4: int = Field(default=_DEFAULT["L4"], ge=1)
-    L5: int = Field(default=_DEFAULT["L5"], ge=1)
+    L0: int = Field(default=_DEFAULT["L0"], ge=1, le=CENTURY_DAYS)
+    L1: int = Field(default=_DEFAULT["L1"], ge=1, le=CENTURY_DAYS)
+    L2: int = Field(default=_DEFAULT["L2"], ge=1, le=CENTURY_DAYS)
+    L3: int = Field(default=_DEFAULT["L3"], ge=1, le=CENTURY_DAYS)
+    L4: int = Field(default=_DEFAULT["L4"], ge=1, le=CENTURY_DAYS)
+    L5: int = Field(default=_DEFAULT["L5"], ge=1, le=CENTURY_DAYS)
 
 
 class MediumAgeDays(BaseModel):
@@ -27,12 +28,12 @@ class MediumAgeDays(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    L0: int | None = Field(default=None, ge=1)
-    L1: int | None = Field(default=None, ge=1)
-    L2: int | None = Field(default=None, ge=1)
-    L3: int | None = Field(default=None, ge=1)
-    L4: int | None = Field(default=None, ge=1)
-    L5: int | None = Field(default=None, ge=1)
+    L0: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
+    L1: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
+    L2: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
+    L3: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
+    L4: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
+    L5: int | None = Field(default=None, ge=1, le=CENTURY_DAYS)
 
 
 class MatrixSettings(BaseModel):
@@ -46,7 +47,7 @@ class MatrixSettings(BaseModel):
     structure_share: float = Field(default=0.001, ge=0, le=1)
     """Share of the state dict's keys that may differ between consecutive checkpoints of a run. One key in a thousand: a counter or a buffer
     may come or go, a missing layer or rank is more than that."""
-    late_minutes: int = Field(default=30, ge=1)
+    late_minutes: int = Field(default=30, ge=1, le=CENTURY_DAYS * 1440)
     """How far a copy, or the newest checkpoint, may be behind. What is lost with the primary zone is what is behind; thirty minutes fit
     between two checkpoints of most runs."""
     zero_share_jump: float = Field(default=0.05, ge=0, le=1)

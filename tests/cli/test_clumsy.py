@@ -51,9 +51,11 @@ def test_a_terminal_of_another_encoding_gets_escapes(tmp_path: Path) -> None:
         ("keys/recovery.pub", sys.executable, 2),
         ('/a"', '/a%00b"', 2),
         ("trust_root", 'state = "~nobody-has-this-name/x"\ntrust_root', 2),
+        ("[coordination]", "[verify.max_age_days]\nL2 = 99999999999\n[coordination]", 2),
+        ("[coordination]", "[retention]\ndetection_days = 99999999\n[coordination]", 2),
         ("trust_root", "deep = " + "[" * 20_000 + "\ntrust_root", 2),
     ],
-    ids=["binary-recovery-key", "nul", "home-of-nobody", "deep"],
+    ids=["binary-recovery-key", "nul", "home-of-nobody", "age-beyond-all", "wait-beyond-all", "deep"],
 )
 def test_odd_configuration(site: DemoSite, old: str, new: str, code: int) -> None:
     site.edit(old, new)
