@@ -6,14 +6,17 @@ The manifest signs the table's digest and the tree's root, so one row can be pro
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from seawall.errors import CorruptError
 from seawall.kernels.crc64 import combine, crc64
 from seawall.vault import canonical, merkle
 from seawall.vault.canonical import Document
 from seawall.vault.open import Frame
-from seawall.vault.seal import SealedObject
 from seawall.vault.tail import TRAILER_BYTES
+
+if TYPE_CHECKING:
+    from seawall.vault.seal import SealedObject
 
 NAME = "objects.json"
 MAX_BYTES = 256 << 20
@@ -41,7 +44,7 @@ class Row:
         }
 
 
-def row_of(sealed: SealedObject) -> Row:
+def row_of(sealed: "SealedObject") -> Row:
     """The public part of what sealing gave."""
     return Row(sealed.name, sealed.length, sealed.trailer_digest, sealed.crc64, sealed.root)
 

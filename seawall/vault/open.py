@@ -7,12 +7,12 @@ With a frame any record is checked alone; with the data key it is opened alone.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
 from seawall.errors import CorruptError, KeyMissingError, TrustError, UsageError
 from seawall.kernels.crc64 import crc64
 from seawall.vault import codecs
 from seawall.vault.header import DERIVED_FLAG, HEADER_BYTES, Header, parse_header
-from seawall.vault.planes import Earlier, Unpacked, unpack_planes
 from seawall.vault.records import OVERHEAD_BYTES, TAG_BYTES, RecordCipher, derive
 from seawall.vault.signing import PublicKey
 from seawall.vault.tail import (
@@ -27,6 +27,9 @@ from seawall.vault.tail import (
     parse_trailer,
     signed_statement,
 )
+
+if TYPE_CHECKING:
+    from seawall.vault.planes import Earlier, Unpacked
 
 Resolve = Callable[[str], PublicKey | None]
 """From a key id (hex) to the public key of a writer that counts here, or None."""
@@ -188,7 +191,7 @@ class Opener:
         if len(frame.leaves) != max(1, -(-self.footer.length // chunk)):
             raise CorruptError("the number of records does not fit the length", where=frame.where)
 
-    def open_record(self, number: int, record: memoryview, out: memoryview, earlier: Earlier) -> memoryview | bytes:
+    def open_record(self, number: int, record: memoryview, out: memoryview, earlier: "Earlier") -> memoryview | bytes:
         """The plaintext of record ``number``; ``out`` is scratch of at least the record's length.
 
         ``earlier`` is asked for plaintext before the record where bytes of it are derived from there (:class:`EarlierRecords`).
@@ -198,11 +201,14 @@ class Opener:
         """
         return self._unpacked(number, record, out, earlier).chunk
 
-    def open_hollow(self, number: int, record: memoryview, out: memoryview) -> Unpacked:
+    def open_hollow(self, number: int, record: memoryview, out: memoryview) -> "Unpacked":
         """The same without what is derived: those parts are zeros, and named."""
         return self._unpacked(number, record, out, None)
 
-    def _unpacked(self, number: int, record: memoryview, out: memoryview, earlier: Earlier | None) -> Unpacked:
+    def _unpacked(self, number: int, record: memoryview, out: memoryview, earlier: "Earlier | None") -> "Unpacked":
+        # Here, because who only verifies from outside opens nothing.
+        from seawall.vault.planes import Unpacked, unpack_planes
+
         last = number == len(self.frame.leaves) - 1
         packed = self._cipher.open_into(number, last, record, out) if len(record) == self.frame.leaves[number].length else None
         if packed is None:
@@ -263,23 +269,22 @@ class EarlierRecords:
     def __init__(self, opener: Opener, read_into: ReadInto) -> None:
         self._opener = opener
         self._read_into = read_into
-        self._last = -1
-        self._record = Unpacked(memoryview(b""))
+        self._last: tuple[int, Unpacked] | None = None
 
     def __call__(self, start: int, length: int) -> bytes:
         """Raises :class:`DamagedRecordError` for a damaged record, :class:`CorruptError` for bytes that are derived themselves."""
         found = []
         for number in self._opener.records_of(start, length):
-            if number != self._last:
-                record, out = self._opener.read_checked(number, self._read_into)
-                self._record, self._last = self._opener.open_hollow(number, record, out), number
+            if self._last is None or number != self._last[0]:
+                self._last = (number, self._opener.open_hollow(number, *self._opener.read_checked(number, self._read_into)))
+            unpacked = self._last[1]
             first = number * self._opener.frame.header.chunk_bytes
-            begin, end = max(0, start - first), min(start + length - first, len(self._record.chunk))
-            if any(max(part.start, begin) < min(part.stop, end) for part in self._record.hollow):
+            begin, end = max(0, start - first), min(start + length - first, len(unpacked.chunk))
+            if any(max(part.start, begin) < min(part.stop, end) for part in unpacked.hollow):
                 raise CorruptError(
                     "bytes are derived from bytes that are derived themselves", where=f"{self._opener.frame.where} record {number}"
                 )
-            found.append(self._record.chunk[begin:end])
+            found.append(unpacked.chunk[begin:end])
         return b"".join(found)
 
 

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from seawall.clock import Clock
 from seawall.errors import ConfigurationError, CorruptError, KeyMissingError, NoSuchCopyError, NoSuchObjectError, TrustError
@@ -16,10 +17,8 @@ from seawall.vault.header import ObjectKind, object_name
 from seawall.vault.identity import sealing_folder
 from seawall.vault.inventory import Inventory
 from seawall.vault.open import Resolve
-from seawall.vault.rebuild import finish_tree, rebuild_files
 from seawall.vault.sealing import Sealing, read_sealing
 from seawall.verify import evidence
-from seawall.verify.content_check import Before, ContentCheck
 from seawall.verify.copy_bytes import Progress as Progress
 from seawall.verify.copy_bytes import check_bytes, check_heads, check_listing, check_wraps, found_ok, scrub_objects
 from seawall.verify.findings import NOT_ATTAINABLE as NOT_ATTAINABLE
@@ -31,7 +30,9 @@ from seawall.verify.metering import AtVersions, Meter
 from seawall.verify.proofs import FAILED as FAILED
 from seawall.verify.proofs import OK as OK
 from seawall.verify.receipts import versions_digest
-from seawall.verify.structure import differences, why_unrecorded
+
+if TYPE_CHECKING:
+    from seawall.verify.content_check import Before
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Unlocked:
 
     data_key: bytes
     inventory: Inventory
-    before: Callable[[], Before | None] = lambda: None
+    before: "Callable[[], Before | None]" = lambda: None
     """Finds the checkpoint before, to compare the state dict with; only asked for L4."""
 
 
@@ -141,6 +142,11 @@ def _content(
     opened: Sealing, unlock: Callable[[Sealing], Unlocked], up_to: Level, scratch: Path | None, transfers: int, progress: Progress
 ) -> list[Finding]:
     """L3: everything decrypted. L4 as well where it is asked for: the same pass rebuilds the files and looks at the tensors."""
+    # Here, because a scrub with public keys alone opens nothing.
+    from seawall.vault.rebuild import finish_tree, rebuild_files
+    from seawall.verify.content_check import ContentCheck
+    from seawall.verify.structure import differences, why_unrecorded
+
     method = "decrypt"
     unlocked = None
     try:

@@ -13,12 +13,12 @@ from seawall.stores.base import Store
 from seawall.vault.receipt import Receipt
 from seawall.vault.sealing import Sealing, read_inventory, read_sealing, unlock
 from seawall.verify.check import Finding, Progress, Unlocked, check_copy
-from seawall.verify.content_check import Before, keys_of
 from seawall.verify.levels import Level
 from seawall.verify.receipts import newest_receipt, receipt_signers
 
 if TYPE_CHECKING:
     from seawall.vault.recipients import Unwrapper
+    from seawall.verify.content_check import Before
 
 
 def check_committed(
@@ -87,11 +87,13 @@ def commit_before(state: RunState, commit: CommitRecord) -> CommitRecord | None:
     return max(earlier, key=lambda other: (other.step, other.seq), default=None)
 
 
-def before_in(store: Store, state: RunState, commit: CommitRecord, unwrappers: "Sequence[Unwrapper]") -> Before | None:
+def before_in(store: Store, state: RunState, commit: CommitRecord, unwrappers: "Sequence[Unwrapper]") -> "Before | None":
     """The state dict of the checkpoint before, from its inventory in the same store; None where it is not there or does not open.
 
     An inventory without tensors was sealed as plain files, which is no state dict to compare with.
     """
+    from seawall.verify.content_check import Before, keys_of
+
     earlier = commit_before(state, commit)
     if earlier is None:
         return None
