@@ -10,7 +10,6 @@ from seawall.operators.base import SeawallOperator
 
 if TYPE_CHECKING:
     from seawall.operators.site import AirflowSite
-    from seawall.vault.sealing import Sealing
 
 
 class PlanArchiveOperator(SeawallOperator):
@@ -31,6 +30,7 @@ class PlanArchiveOperator(SeawallOperator):
         from seawall.errors import NoSuchCopyError
         from seawall.protect.archive import choose_for_archive
         from seawall.protect.fill import has_copy
+        from seawall.protect.from_copies import first_sealing
         from seawall.verify.certify import read_proofs
         from seawall.verify.chain_cache import ChainCache
         from seawall.verify.levels import Level
@@ -47,11 +47,11 @@ class PlanArchiveOperator(SeawallOperator):
         except NoSuchCopyError as error:
             raise AirflowSkipException(str(error)) from error
         self.checkpoint = (self.run, commit.sealing)
-        target, _ = archive_places(site, self.run)
+        target, sources = archive_places(site, self.run)
         about = {"run": self.run, "sealing": commit.sealing, "step": commit.step}
         if view.state.is_deleted(commit.sealing, target.id) or has_copy(target, self.run, bytes.fromhex(commit.sealing)):
             return {**about, "status": "unchanged", "parts": []}
-        rows = _opened(site, self.run, commit.sealing).table.rows
+        rows = first_sealing(view, commit, sources).table.rows
         return {**about, "status": "planned", "parts": [{"first": span.first, "count": span.count} for span in object_spans(rows)]}
 
 
@@ -73,10 +73,12 @@ class ArchivePartOperator(SeawallOperator):
     def act(self, site: "AirflowSite", context: Context) -> dict[str, Any]:
         from seawall.cli.archive import archive_places
         from seawall.protect.archive import bring_objects
+        from seawall.protect.from_copies import first_sealing
 
         self.checkpoint = (self.run, self.sealing)
-        target, _ = archive_places(site, self.run)
-        opened = _opened(site, self.run, self.sealing)
+        target, sources = archive_places(site, self.run)
+        view, _ = site.view(self.run)
+        opened = first_sealing(view, view.state.commit_of(self.sealing), sources)
         rows = opened.table.rows[self.first : self.first + self.count]
         sent = bring_objects(opened, target, rows, transfers=site.config.transfer.transfers)
         return {"run": self.run, "sealing": self.sealing, "objects": sent}
@@ -119,18 +121,3 @@ class ArchiveOperator(SeawallOperator):
         self.log.info("%s is in %s as %s", done.status, target.name, done.label)
         about = {"run": self.run, "sealing": self.sealing, "step": done.step, "store": target.name}
         return {**about, "label": done.label, "status": done.status}
-
-
-def _opened(site: "AirflowSite", run: str, sealing: str) -> "Sealing":
-    """The sealing in the first of the run's places that has it whole."""
-    from seawall.cli.archive import archive_places
-    from seawall.protect.from_copies import from_first_good
-    from seawall.vault.sealing import read_sealing
-
-    view, _ = site.view(run)
-    commit = view.state.commit_of(sealing)
-    _, sources = archive_places(site, run)
-    writers = view.state.writer_of(commit)
-    return from_first_good(
-        sources, lambda place: read_sealing(place.store, run, bytes.fromhex(sealing), commit.manifest, writers), lambda place, error: None
-    )

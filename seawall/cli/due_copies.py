@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from seawall.cli.output import human_bytes, say, warn
 from seawall.errors import CorruptError, NoSuchCopyError, NoSuchObjectError, StoreError, TrustError
+from seawall.estimate.units import parse_bytes, seconds_text
 from seawall.verify.certify import read_proofs
 from seawall.verify.chain_cache import ChainCache
 from seawall.verify.cost import Prediction, Work, fit_all, predict
@@ -57,25 +58,19 @@ class DueCopies:
         if self.prediction.unknown == len(self.rotation.readings):
             return ""
         without = f", without {self.prediction.unknown} that nothing is known about" if self.prediction.unknown else ""
-        return f"; expected to take {_time(self.prediction.seconds)}{without}"
+        return f"; expected to take {seconds_text(self.prediction.seconds)}{without}"
 
     def show_outcome(self, seconds: float) -> None:
         """How far the prediction was off, where everything was predicted."""
         if self.prediction.unknown == 0 and self.prediction.seconds > 0:
             off = (seconds - self.prediction.seconds) / self.prediction.seconds
-            say(f"took {_time(seconds)}, {_time(self.prediction.seconds)} were expected ({off:+.0%})")
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+            say(f"took {seconds_text(seconds)}, {seconds_text(self.prediction.seconds)} were expected ({off:+.0%})")
 
 
 def due_copies(
     site: "Site", view: "LogView", names: Sequence[str], wanted: Level, budget: str | None, unreachable: dict[str, StoreError]
 ) -> DueCopies:
     """Plan for the stores of these names; those that do not answer are added to ``unreachable``. Reads no copies."""
-    from seawall.estimate.units import parse_bytes
-
     budget_bytes = None if budget is None else parse_bytes(budget)
     known = read_proofs(site.coordination.store, view, cache=ChainCache(site.state))
     for verifier in known.gaps:

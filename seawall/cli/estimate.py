@@ -76,8 +76,8 @@ def _of_run(run: str, to: str, config: "Path | None") -> "Load":
     from seawall.cli.config import find_config
     from seawall.cli.site import Site
     from seawall.errors import NoSuchCopyError
+    from seawall.protect.from_copies import first_sealing
     from seawall.protect.transfer_load import load_of
-    from seawall.vault.sealing import read_sealing
     from seawall.verify.due import newest_commit
 
     site = Site(find_config(config))
@@ -85,11 +85,7 @@ def _of_run(run: str, to: str, config: "Path | None") -> "Load":
     commit = newest_commit(view.state)
     if commit is None:
         raise NoSuchCopyError("the run has no checkpoint yet", where=run, do="`seawall sync` takes the first")
-    source = next((place for place in site.places(run) if not view.state.is_deleted(commit.sealing, place.id)), None)
-    if source is None:
-        raise NoSuchCopyError("all copies of the newest checkpoint were deleted by plan", where=f"{run} step {commit.step}")
-    opened = read_sealing(source.store, run, bytes.fromhex(commit.sealing), commit.manifest, view.state.writer_of(commit))
-    load = load_of(opened, site.store(to))
+    load = load_of(first_sealing(view, commit, site.places(run)), site.store(to))
     site.close()
     return load
 

@@ -15,6 +15,7 @@ from seawall.verify.cells import MatrixPolicy
 from seawall.verify.certify import read_proofs
 from seawall.verify.chain_cache import ChainCache
 from seawall.verify.committed import usable_receipt
+from seawall.verify.due import newest_commit
 from seawall.verify.folded_facts import Asked, Received, fold_facts
 from seawall.verify.judge import judge
 from seawall.verify.levels import Level
@@ -79,7 +80,7 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
     facts = fold_facts(view.state, known.proofs, stores, now, policy.ages, asked)
     required = Level.parse(settings.required_level)
     recovery = recovery_point(view.state, known.proofs, now, policy.ages, required)
-    newest = max(view.state.commits.values(), key=lambda commit: (commit.step, commit.seq), default=None)
+    newest = newest_commit(view.state)
     copies: Mapping[str, CopyState] = {}
     if newest is not None:
         about = [proof for proof in known.proofs if (proof.sealing, proof.manifest) == (newest.sealing, newest.manifest)]
@@ -90,18 +91,19 @@ def judged_run(site: "Site", run: str, on_problem: Callable[[str], None]) -> Jud
 def received_now(
     site: "Site", view: "LogView", places: "Sequence[Place]", on_problem: Callable[[str], None]
 ) -> dict[tuple[str, str], Received]:
-    """Whether stores have their copies of the newest checkpoints: one request a copy. Of the archive, which gets some, the labels tell."""
-    newest = sorted(view.state.commits.values(), key=lambda commit: commit.seq)[-ASKED_CHECKPOINTS:]
+    """Whether stores have their copies of the newest checkpoints that came to them: one request a copy. The archive gets some only, and its
+    labels tell which; of older ones they are believed, until a proof says more."""
+    commits = sorted(view.state.commits.values(), key=lambda commit: commit.seq)
     archive = site.run(view.run).archive
     received = {}
     for place in places:
         try:
+            came = commits
             if place.name == archive:
                 steps = archived_steps(site.coordination.store, view.run)
-                labelled = [commit for commit in view.state.commits.values() if commit.step in steps]
-                received.update({(commit.sealing, place.id): Received(True) for commit in labelled})
-                continue
-            for commit in newest:
+                came = [commit for commit in commits if commit.step in steps]
+                received.update({(commit.sealing, place.id): Received(True) for commit in came[:-ASKED_CHECKPOINTS]})
+            for commit in came[-ASKED_CHECKPOINTS:]:
                 received[commit.sealing, place.id] = _received(view, place, commit)
         except StoreError as error:
             on_problem(f"store {place.name} does not say what it has: {error}")

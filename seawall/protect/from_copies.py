@@ -44,6 +44,16 @@ def open_copy(view: LogView, commit: CommitRecord, place: Place, unwrappers: "Se
     return OpenedCopy(place, opened, read_inventory(opened, data_key), data_key)
 
 
+def first_sealing(view: LogView, commit: CommitRecord, places: Sequence[Place]) -> Sealing:
+    """Manifest and objects table of ``commit`` from the first of the places that has them whole. Raises as :func:`from_first_good` does."""
+    sealing, writers = bytes.fromhex(commit.sealing), view.state.writer_of(commit)
+
+    def read(place: Place) -> Sealing:
+        return read_sealing(place.store, view.run, sealing, commit.manifest, writers)
+
+    return from_first_good(places, read, lambda place, error: None)
+
+
 def recall(place: Place, folder: str) -> None:
     """Ask for all objects below ``folder``, and wait until they can be read: at most twice the time that their tier is said to take.
 

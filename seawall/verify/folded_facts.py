@@ -177,7 +177,7 @@ def _copies(
             continue
         own = [proof for proof in about if proof.store == store.id]
         received = asked.received.get((commit.sealing, store.id))
-        if store.archive and not own and not (received is not None and received.there):
+        if store.archive and not own and received is None:
             continue
         found.append(
             CopyFacts(

@@ -1,6 +1,7 @@
 """``seawall archive``: what is proved goes into a store that a sync leaves alone, once, sealed as it is."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,15 @@ def test_a_restore_recalls_what_is_cold_and_takes_what_is_warm_first(archived: D
     second = archived("restore", "gpt", archived.folder / "two", "--store", "cold", "--json")
     assert second.code == 0 and "recalled from cold first" in second.err
     assert asked == [(len(list(archived.sealing_folder("cold", sealing).iterdir())), 36000.0)]
+
+
+def test_an_archived_copy_that_is_gone_is_not_green(archived: DemoSite) -> None:
+    sealing = archived.commit(10)
+    archived.good("verify", "gpt", "--level", "L4")
+    archived.good("archive", "gpt")
+    archived.good("verify", "gpt", "--store", "cold", "--level", "L4")
+    assert archived("matrix", "gpt", "--json").code == 0
+    shutil.rmtree(archived.sealing_folder("cold", sealing))
+    said = archived("matrix", "gpt", "--json")
+    (row,) = [row for row in said.document["copies"] if row["store"] == "cold"]
+    assert said.code == 3 and row["cells"]["timeliness"]["verdict"] == "unknown"
